@@ -10,8 +10,6 @@
  */
 #include "stores/segments.h"
 
-#include <string.h>
-
 #include "engine/check.h"
 #include "runtime/memory.h"
 #include "stores/keys.h"
@@ -32,12 +30,25 @@ static uint64_t index_of(uint64_t hash, uint32_t depth)
 
 static struct segment *segment_of(const struct segments *table, uint64_t hash)
 {
-	return table->directory[index_of(hash, table->depth)];
+	return *segments_at(table, index_of(hash, table->depth));
 }
 
-static size_t directory_bytes(uint32_t depth)
+static size_t block_bytes(unsigned block)
 {
-	return entries_of(depth) * sizeof(struct segment *);
+	return ((size_t)DIRECTORY_FIRST << (block > 0 ? block - 1 : 0)) *
+	       sizeof(struct segment *);
+}
+
+/* The half to come, if the directory is so deep, is one block or a part of the first. */
+static bool have_half_to_come(struct segments *table, struct gale_allocator *allocator)
+{
+	unsigned block =
+	    table->depth < DIRECTORY_LOG2 ? 0 : table->depth - DIRECTORY_LOG2 + 1;
+
+	if (!table->directory[block])
+		table->directory[block] =
+		    memory_take_raw(allocator, block_bytes(block));
+	return table->directory[block] != NULL;
 }
 
 /* Wherever the lowest bits are those of the hash, as many as the segment is deep. */
@@ -45,23 +56,35 @@ static void enlist(struct segments *table, uint64_t hash, struct segment *segmen
 {
 	uint64_t at = index_of(hash, segment->depth);
 
-	for (; at < entries_of(table->depth); at += entries_of(segment->depth))
-		table->directory[at] = segment; /* SEGMENTS-1 */
+	for (; at < entries_of(table->depth) + table->ahead;
+	     at += entries_of(segment->depth))
+		*segments_at(table, at) = segment; /* SEGMENTS-1 */
+}
+
+static void write_ahead(struct segments *table, uint64_t most)
+{
+	uint64_t first_half = entries_of(table->depth);
+
+	for (; most > 0 && table->ahead < first_half; most--, table->ahead++)
+		*segments_at(table, first_half + table->ahead) =
+		    *segments_at(table, table->ahead);
 }
 
 static bool deepen(struct segments *table, struct gale_allocator *allocator)
 {
-	size_t bytes = directory_bytes(table->depth);
-	struct segment **twice = memory_take_raw(allocator, 2 * bytes);
-
-	if (!twice)
+	if (!have_half_to_come(table, allocator))
 		return false;
-	memcpy(twice, table->directory, bytes);
-	memcpy(twice + entries_of(table->depth), table->directory, bytes);
-	memory_give(allocator, table->directory, bytes);
-	table->directory = twice;
+	write_ahead(table, UINT64_MAX); /* most often there is nothing left */
 	table->depth++;
+	table->ahead = 0;
 	return true;
+}
+
+/* Without memory it is tried again by the next. */
+static void grow_ahead(struct segments *table, struct gale_allocator *allocator)
+{
+	if (table->depth < SEGMENT_DEPTH_MOST && have_half_to_come(table, allocator))
+		write_ahead(table, DIRECTORY_AHEAD);
 }
 
 /* ---- A segment ------------------------------------------------------------------- */
@@ -133,12 +156,14 @@ static bool begin(struct segments *table, struct gale_allocator *allocator)
 {
 	struct segment *first = segment_new(allocator, SEGMENT_FIRST, /* depth= */ 0);
 
-	table->directory = first ? memory_take(allocator, directory_bytes(0)) : NULL;
-	if (table->directory)
-		table->directory[0] = first;
-	else if (first)
+	if (!first)
+		return false;
+	if (!have_half_to_come(table, allocator)) {
 		segment_free(allocator, first);
-	return table->directory != NULL;
+		return false;
+	}
+	*segments_at(table, 0) = first;
+	return true;
 }
 
 static bool enlarge(struct segments *table, struct gale_allocator *allocator,
@@ -188,6 +213,7 @@ static bool split(struct segments *table, struct gale_allocator *allocator,
 	part(segment, other);
 	segment->depth++;
 	enlist(table, hash | bit, other);
+	grow_ahead(table, allocator);
 	return true;
 }
 
@@ -209,7 +235,7 @@ bool segments_make_room(struct segments *table, struct gale_allocator *allocator
 {
 	struct segment *segment;
 
-	if (!table->directory && !begin(table, allocator))
+	if (!table->directory[0] && !begin(table, allocator))
 		return false;
 	while (segment = segment_of(table, hash), !has_room(segment)) {
 		if (segment->depth == SEGMENT_DEPTH_MOST)
@@ -226,7 +252,7 @@ struct entry *segments_find(const struct segments *table, const struct key_name 
 {
 	const struct segment *segment;
 
-	if (!table->directory)
+	if (!table->directory[0])
 		return NULL;
 	segment = segment_of(table, name->hash);
 	for (uint64_t at = name->hash;; at++) {
@@ -261,12 +287,13 @@ void segments_remove(struct segments *table, const struct entry *entry)
 /* From the end, so that the first place where it is comes last. */
 void segments_close(struct segments *table, struct gale_allocator *allocator)
 {
-	if (!table->directory)
+	if (!table->directory[0])
 		return;
 	for (uint64_t i = entries_of(table->depth); i-- > 0;)
-		if (i < entries_of(table->directory[i]->depth))
-			segment_free(allocator, table->directory[i]);
-	memory_give(allocator, table->directory, directory_bytes(table->depth));
+		if (i < entries_of((*segments_at(table, i))->depth))
+			segment_free(allocator, *segments_at(table, i));
+	for (unsigned block = 0; block < DIRECTORY_BLOCKS; block++)
+		memory_give(allocator, table->directory[block], block_bytes(block));
 	*table = (struct segments){ 0 };
 }
 
@@ -274,7 +301,7 @@ void segments_close(struct segments *table, struct gale_allocator *allocator)
 
 static bool segment_valid(const struct segments *table, uint64_t index)
 {
-	struct segment *segment = table->directory[index];
+	struct segment *segment = *segments_at(table, index);
 	uint64_t filled = 0;
 
 	for (uint64_t i = 0; i <= segment->mask; i++) {
@@ -295,13 +322,14 @@ static bool segment_valid(const struct segments *table, uint64_t index)
 
 bool segments_valid(const struct segments *table, uint64_t count)
 {
-	uint64_t sum = 0;
+	uint64_t written = entries_of(table->depth) + table->ahead, sum = 0;
 
-	for (uint64_t i = 0; table->directory && i < entries_of(table->depth); i++) {
-		const struct segment *segment = table->directory[i];
+	for (uint64_t i = 0; table->directory[0] && i < written; i++) {
+		const struct segment *segment = *segments_at(table, i);
 		uint64_t first = i & (entries_of(segment->depth) - 1);
 
-		if (segment->depth > table->depth || table->directory[first] != segment)
+		if (segment->depth > table->depth ||
+		    *segments_at(table, first) != segment)
 			return false; /* SEGMENTS-1 */
 		if (i != first)
 			continue;

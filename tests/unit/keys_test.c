@@ -331,10 +331,11 @@ static void a_failed_allocation_leaves_everything_as_it_was(void **state)
 	static const struct {
 		unsigned names, calls;
 	} rows[] = {
-		{ 0, 4 }, /* a segment, the directory, a block of the heap, the entry */
+		{ 0,
+		  4 }, /* a segment, a block of the directory and one of the heap, the entry */
 		{ 16, 2 },         /* a block, the entry */
 		{ FIRST_FULL, 2 }, /* a segment, the entry */
-		{ FULL, 3 },       /* a segment, the directory, the entry */
+		{ FULL, 2 },       /* the same */
 	};
 
 	(void)state;
@@ -378,14 +379,25 @@ static void a_failed_allocation_leaves_everything_as_it_was(void **state)
 
 #define MANY 20000
 
+static struct segment *segment_at(const struct keys *keys, uint64_t index)
+{
+	return *segments_at(&keys->table, index);
+}
+
 static uint64_t segments_in(const struct keys *keys)
 {
 	uint64_t count = 0;
 
 	for (uint64_t i = 0;
-	     keys->table.directory && i < UINT64_C(1) << keys->table.depth; i++)
-		count += i < UINT64_C(1) << keys->table.directory[i]->depth;
+	     keys->table.directory[0] && i < UINT64_C(1) << keys->table.depth; i++)
+		count += i < UINT64_C(1) << segment_at(keys, i)->depth;
 	return count;
+}
+
+/* Places of the directory. */
+static uint64_t written_in(const struct keys *keys)
+{
+	return (UINT64_C(1) << keys->table.depth) + keys->table.ahead;
 }
 
 static struct entry *add_number(struct keys *keys, struct gale_allocator *host,
@@ -396,12 +408,13 @@ static struct entry *add_number(struct keys *keys, struct gale_allocator *host,
 	return keys_add(keys, host, &name, 1, number * 7919 % MANY);
 }
 
-/* However many there are: of what is there, it moves at most what one segment has. */
+/* However many there are: of what is there, it moves at most what one segment has, and it writes a few
+ * places of the directory. */
 static void an_addition_splits_one_segment_at_most(void **state)
 {
 	struct test_allocator allocator;
 	struct keys keys = { 0 };
-	uint64_t segments = 0;
+	uint64_t segments = 0, written = 1;
 
 	(void)state;
 	test_allocator_init(&allocator);
@@ -410,13 +423,15 @@ static void an_addition_splits_one_segment_at_most(void **state)
 
 		must(add_number(&keys, &allocator.allocator, i, spread(i)));
 		assert_in_range(segments_in(&keys) - segments, 0, 1);
-		/* It, the directory, a block of the heap, and the entry. */
+		/* It, blocks of the directory and of the heap, and the entry. */
 		assert_in_range(allocator.calls - calls, 1, 4);
+		assert_in_range(written_in(&keys) - written, 0, 2 * DIRECTORY_AHEAD);
+		written = written_in(&keys);
 		segments = segments_in(&keys);
 		assert_true(i % 97 || keys_valid(&keys));
 	}
 	for (uint64_t i = 0; i < UINT64_C(1) << keys.table.depth; i++)
-		assert_true(keys.table.directory[i]->count <= FULL);
+		assert_true(segment_at(&keys, i)->count <= FULL);
 	assert_in_range(segments, MANY / FULL, 3 * MANY / FULL);
 	assert_true(keys_valid(&keys));
 	/* They go in the order in which they are due, and what is left is as it was. */
@@ -424,6 +439,34 @@ static void an_addition_splits_one_segment_at_most(void **state)
 		(void)keys_expire(&keys, &allocator.allocator, now, MANY, MANY);
 		assert_int_equal(keys.count, MANY - 1 - now);
 	}
+	assert_true(keys_valid(&keys));
+	keys_close(&keys, &allocator.allocator);
+	assert_true(test_allocator_is_balanced(&allocator));
+}
+
+/* What is refused costs nothing that is there.  A split does without the half of the directory that
+ * is to come, until it needs it, and then writes all of it. */
+static void what_memory_was_refused_for_is_had_later(void **state)
+{
+	struct test_allocator allocator;
+	struct keys keys = { 0 };
+
+	(void)state;
+	test_allocator_init(&allocator);
+	allocator.fail_last = UINT64_MAX;
+	for (unsigned i = 0; i < 3000; i++) {
+		struct entry *entry = NULL;
+
+		for (uint64_t allowed = 0; !entry; allowed++) {
+			must(allowed <= 4);
+			allocator.fail_first = allocator.calls + allowed + 1;
+			entry = add_number(&keys, &allocator.allocator, i, spread(i));
+			assert_int_equal(keys.count, i + (entry != NULL));
+			assert_true(i % 29 || keys_valid(&keys));
+		}
+		must(keys.table.ahead == 0 || keys.table.depth < DIRECTORY_LOG2);
+	}
+	must(keys.table.depth > DIRECTORY_LOG2 + 1);
 	assert_true(keys_valid(&keys));
 	keys_close(&keys, &allocator.allocator);
 	assert_true(test_allocator_is_balanced(&allocator));
@@ -452,8 +495,8 @@ static void segments_of_different_depths_stand_side_by_side(void **state)
 		assert_true(i % 13 || keys_valid(&keys)); /* SEGMENTS-1 */
 	}
 	for (uint64_t i = 0; i < UINT64_C(1) << keys.table.depth; i++)
-		if (keys.table.directory[i]->depth < least)
-			least = keys.table.directory[i]->depth;
+		if (segment_at(&keys, i)->depth < least)
+			least = segment_at(&keys, i)->depth;
 	assert_true(keys.table.depth > least + 2);
 	for (unsigned i = 0; i < COUNT(entries); i += 2) {
 		keys_drop(&keys, &allocator.allocator, entries[i]);
@@ -474,7 +517,7 @@ static void hashes_that_are_the_same_end_in_no_room(void **state)
 	(void)state;
 	test_allocator_init(&allocator);
 	must(segments_make_room(&table, &allocator.allocator, hash));
-	full = table.directory[0];
+	full = *segments_at(&table, 0);
 	for (; full->count < full->mask; full->count++)
 		full->depth = SEGMENT_DEPTH_MOST;
 	assert_false(segments_make_room(&table, &allocator.allocator, hash));
@@ -504,7 +547,7 @@ static void misplace(struct keys *keys)
 
 static struct table_slot *some_slot(struct keys *keys, bool filled)
 {
-	struct table_slot *slot = keys->table.directory[0]->at;
+	struct table_slot *slot = segment_at(keys, 0)->at;
 
 	while ((slot->entry != NULL) != filled)
 		slot++;
@@ -524,7 +567,7 @@ static void double_slot(struct keys *keys)
 static void break_run(struct keys *keys)
 {
 	struct table_slot *from = some_slot(keys, true);
-	struct table_slot *to = &keys->table.directory[0]->at[SEGMENT_FIRST - 1];
+	struct table_slot *to = &segment_at(keys, 0)->at[SEGMENT_FIRST - 1];
 
 	while (to->entry)
 		to--;
@@ -539,12 +582,12 @@ static void miscount(struct keys *keys)
 
 static void miscount_segment(struct keys *keys)
 {
-	keys->table.directory[0]->count--;
+	segment_at(keys, 0)->count--;
 }
 
 static void pretend_depth(struct keys *keys)
 {
-	keys->table.directory[0]->depth = 1;
+	segment_at(keys, 0)->depth = 1;
 }
 
 static void keys_valid_sees_each_broken_invariant(void **state)
@@ -570,7 +613,7 @@ static void keys_valid_sees_each_broken_invariant(void **state)
 			add(&m, name);
 		sane = m.keys;
 		must(sane.table.depth == 0);
-		memcpy(&first, sane.table.directory[0], sizeof(first));
+		memcpy(&first, segment_at(&sane, 0), sizeof(first));
 		memcpy(heap, sane.heap[0], sizeof(heap));
 
 		assert_true(keys_valid(&m.keys));
@@ -578,7 +621,7 @@ static void keys_valid_sees_each_broken_invariant(void **state)
 		assert_false(keys_valid(&m.keys));
 
 		m.keys = sane;
-		memcpy(sane.table.directory[0], &first, sizeof(first));
+		memcpy(segment_at(&sane, 0), &first, sizeof(first));
 		memcpy(sane.heap[0], heap, sizeof(heap));
 		keys_close(&m.keys, &m.allocator.allocator);
 		assert_true(test_allocator_is_balanced(&m.allocator));
@@ -597,6 +640,7 @@ int main(void)
 		    a_key_that_was_moved_on_is_dropped_then_and_not_before),
 		cmocka_unit_test(a_failed_allocation_leaves_everything_as_it_was),
 		cmocka_unit_test(an_addition_splits_one_segment_at_most),
+		cmocka_unit_test(what_memory_was_refused_for_is_had_later),
 		cmocka_unit_test(segments_of_different_depths_stand_side_by_side),
 		cmocka_unit_test(hashes_that_are_the_same_end_in_no_room),
 		cmocka_unit_test(keys_valid_sees_each_broken_invariant),
