@@ -18,7 +18,8 @@
 #define BARREN_STEPS 64
 #define EVICT_BATCH 32 /* at a time, so that they share a grace period */
 #define FADES_LEAST                                                                    \
-	(64 * MEMORY_PAGE) /* a part as large is given back a piece at a time */
+	(2 * FADE_PAGES *                                                              \
+	 MEMORY_PAGE) /* a part as large is given back a piece at a time */
 #define FADE_PAGES 8
 
 static uint32_t hash_of(const struct hashes *self, const void *item)
@@ -279,36 +280,55 @@ bool purses_turn(struct purses *set)
 	return !limbo_is_empty(&set->own.gone) || !limbo_is_empty(&set->own.parts);
 }
 
-bool purses_fade(struct purses *set)
+void purses_fade(struct purses *set)
 {
 	struct part *part = set->own.fading;
 
 	if (!part)
-		return false;
-	set->own.faded = memory_thin(set->own.allocator, part, part->bytes,
-	                             set->own.faded, FADE_PAGES);
-	if (set->own.faded == part->bytes)
+		return;
+	if (set->own.faded < part->bytes)
+		set->own.faded = memory_thin(set->own.allocator, part, part->bytes,
+		                             set->own.faded, FADE_PAGES);
+	else
 		free_fading(set);
-	return set->own.fading != NULL;
 }
 
 /* ---- Adding ---------------------------------------------------------------------- */
 
+/* What belongs to its purses is cleared as each is made: all of it together is a dozen pages, whose
+ * first touch takes the kernel long. */
+static bool make_chunk(struct purses *set)
+{
+	struct chunk *chunk = memory_take_lines_raw(set->own.allocator, sizeof(*chunk));
+
+	if (!chunk)
+		return false;
+	atomic_init(&chunk->debts, NULL);
+	set->chunks[set->own.made / CHUNK_PURSES] = chunk;
+	return true;
+}
+
+static void clear_number(struct chunk *chunk, uint32_t at)
+{
+	memset(&chunk->own[at], 0, sizeof(chunk->own[at]));
+	memset(&chunk->purses[at], 0, sizeof(chunk->purses[at]));
+	memset(&chunk->rounds[at], 0, sizeof(chunk->rounds[at]));
+	memset(&chunk->dues[at], 0, sizeof(chunk->dues[at]));
+}
+
 static bool make_number(struct purses *set)
 {
-	struct chunk *chunk;
+	uint32_t number = set->own.made, at = number % CHUNK_PURSES;
 
-	if (set->own.made >= set->own.max)
+	if (number >= set->own.max)
 		return false; /* EVICT-2 */
-	if (set->own.made % CHUNK_PURSES == 0) {
-		chunk = memory_take_lines(set->own.allocator, sizeof(*chunk));
-		if (!chunk)
-			return false;
-		set->chunks[set->own.made / CHUNK_PURSES] = chunk;
-	}
-	purses_at(set, set->own.made)->number = set->own.made;
-	purses_own(set, purses_at(set, set->own.made))->next = set->own.free;
-	set->own.free = set->own.made++;
+	if (at == 0 && !make_chunk(set))
+		return false;
+	clear_number(set->chunks[number / CHUNK_PURSES], at);
+	purses_at(set, number)->number = number;
+	purses_own(set, purses_at(set, number))->next = set->own.free;
+	set->own.free = number;
+	set->own.made++;
 	return true;
 }
 

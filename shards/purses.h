@@ -331,8 +331,13 @@ void purses_take_block(struct purses *set, struct purse *purse);
 /* Lets go of what readers have left; true when something is still waiting for them. */
 bool purses_turn(struct purses *set);
 
-/* Gives some of what a table has outgrown back to the kernel; true when there is more. */
-bool purses_fade(struct purses *set);
+/* Gives some of what a table has outgrown back to the kernel, and at last the block.  Before
+ * purses_turn: then a turn that lets go of a table does not begin with it, too. */
+void purses_fade(struct purses *set);
+static inline bool purses_fades(const struct purses *set)
+{
+	return set->own.fading != NULL;
+}
 
 /* Room for a debt of the purse, by any thread with a pin; false without memory. */
 bool purses_make_room_for_debt(const struct purse *purse,

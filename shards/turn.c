@@ -263,9 +263,9 @@ mono lessor_turn(struct lessor *lessor, mono now)
 	lessor_send_returns(lessor);
 	due = close_lenders(lessor, now);
 	due = mono_earlier(due, lessor_place_crowded(lessor, now));
+	purses_fade(&lessor->purses);
 	is_waiting = purses_turn(&lessor->purses);
-	is_waiting |= purses_fade(&lessor->purses);
-	if (is_waiting)
+	if (is_waiting || purses_fades(&lessor->purses))
 		due = mono_earlier(due, mono_after(now, SLOW_READERS_NS));
 	due = mono_earlier(due, lessor_turn_stores(lessor, now));
 	for (struct link *link = lessor->links; link; link = link->own.next) {
