@@ -5,7 +5,7 @@
  *
  *     service_test            checks what must hold
  *     service_test --table    prints more of it
- *     service_test --all      prints fleets of 1 to 512 nodes
+ *     service_test --all [N]  prints each demand, window and cost, of fleets of 1 to 512 nodes, or of N
  *
  * The fleet asks for 80 or 150 percent of a limit, in calls that come evenly in each thousandth of
  * a window, each for one unit, or by lot for up to a hundred.  Which of its nodes ask is the demand:
@@ -27,6 +27,7 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "sim/world.h"
@@ -422,27 +423,41 @@ static void check_frail(void)
 	expect_of(demand, 0.99, 0.95);
 }
 
-/* Each size of a fleet with each demand; windows and costs in turn.  Not all of them have what the
- * tests here want: 7 or 8 nodes by lot at 150 % do not. */
-static void print_all(void)
+/* Not all of them have what the tests here want: 7 or 8 nodes by lot at 150 % do not. */
+static void print_fleet(uint32_t nodes, uint64_t window_us, uint64_t cost_most)
 {
-	static const uint32_t fleets[] = { 1, 8, 12, 16, 30, 64, 128, 512 };
+	for (int shape = 0; shape < SHAPES; shape++)
+		for (uint64_t percent = 80; percent <= 150; percent += 70)
+			expect_of((struct demand){ .shape = (enum shape)shape,
+			                           .nodes = nodes,
+			                           .percent = percent,
+			                           .window_us = window_us,
+			                           .cost_most = cost_most },
+			          0, 0);
+}
+
+static void print_all(const uint32_t *fleets, size_t count)
+{
 	static const uint64_t windows[] = { GALE_SECONDS(1), GALE_MILLIS(100),
 		                            GALE_MINUTES(1) };
 	static const uint64_t costs[] = { 1, 100 };
-	unsigned turn = 0;
 
-	for (size_t i = 0; i < sizeof(fleets) / sizeof(*fleets); i++)
-		for (int shape = 0; shape < SHAPES; shape++)
-			for (uint64_t percent = 80; percent <= 150;
-			     percent += 70, turn++)
-				expect_of(
-				    (struct demand){ .shape = (enum shape)shape,
-				                     .nodes = fleets[i],
-				                     .percent = percent,
-				                     .window_us = windows[turn % 3],
-				                     .cost_most = costs[turn % 2] },
-				    0, 0);
+	for (size_t i = 0; i < count; i++)
+		for (size_t w = 0; w < sizeof(windows) / sizeof(*windows); w++)
+			for (size_t c = 0; c < sizeof(costs) / sizeof(*costs); c++)
+				print_fleet(fleets[i], windows[w], costs[c]);
+}
+
+static void print_all_or(const char *nodes)
+{
+	static const uint32_t fleets[] = { 1, 8, 12, 16, 30, 64, 128, 512 };
+	uint32_t only = nodes ? (uint32_t)strtoul(nodes, NULL, 10) : 0;
+
+	must(only <= NODES_MOST);
+	if (only > 0)
+		print_all(&only, 1);
+	else
+		print_all(fleets, sizeof(fleets) / sizeof(*fleets));
 }
 
 int main(int argc, char **argv)
@@ -454,8 +469,8 @@ int main(int argc, char **argv)
 		print_table(GALE_MILLIS(100), 80);
 		return 0;
 	}
-	if (argc == 2 && strcmp(argv[1], "--all") == 0) {
-		print_all();
+	if (argc >= 2 && strcmp(argv[1], "--all") == 0) {
+		print_all_or(argv[2]);
 		return 0;
 	}
 	must(argc == 1);
