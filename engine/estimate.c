@@ -9,7 +9,9 @@
  *        +--- enough answers, or its time is over (ESTIMATE-4) ---+
  *
  * How long windows and probes last follows from the round trip alone, so that a service of
- * microseconds is learned in milliseconds.
+ * microseconds is learned in milliseconds.  A probe of such a service ends after a quarter of a
+ * millisecond, or the probe alone would take more than a fifth of a millisecond's goodput.  Nodes
+ * of a fleet begin a probe at instants that differ by more than that, so their probes are longer.
  */
 #include "engine/estimate.h"
 
@@ -21,6 +23,9 @@
 #define WINDOW_OK 64       /* answers that end a window at once */
 #define WINDOW_OK_LEAST 10 /* and those that end one of the usual length */
 #define RTT_MOST_NS UINT64_C(3600000000000)
+#define PLANNED_LEAST_NS UINT64_C(250000) /* a shorter round trip plans no time ... */
+#define DRAIN_LEAST_NS UINT64_C(62500)    /* but the probe of a guard that is alone */
+#define MEASURE_LEAST_NS (3 * DRAIN_LEAST_NS)
 #define MEASURE_OK 128
 #define INTERVAL_PROBES 16 /* between two probes, counted in probes */
 #define INTERVAL_MOST_NS UINT64_C(4000000000)
@@ -132,17 +137,26 @@ static uint64_t rtt_of(const struct estimate *estimate)
 	return estimate->rtt_ns < RTT_MOST_NS ? estimate->rtt_ns : RTT_MOST_NS;
 }
 
+static uint64_t at_least(uint64_t ns, uint64_t least_ns)
+{
+	return ns > least_ns ? ns : least_ns;
+}
+
+static uint64_t planned_ns(const struct estimate *estimate)
+{
+	return at_least(rtt_of(estimate), PLANNED_LEAST_NS);
+}
+
 uint64_t estimate_drain_ns(const struct estimate *estimate)
 {
-	uint64_t rtt = rtt_of(estimate);
-
-	return rtt > WINDOW_LEAST_NS / 4 ? rtt : WINDOW_LEAST_NS / 4;
+	return estimate->aligned ? planned_ns(estimate)
+	                         : at_least(rtt_of(estimate), DRAIN_LEAST_NS);
 }
 
 /* The nodes of a fleet end together, so for them no count does. */
 uint64_t estimate_measure_ns(const struct estimate *estimate)
 {
-	return (estimate->aligned ? 4 : 8) * estimate_drain_ns(estimate);
+	return (estimate->aligned ? 4 : 8) * planned_ns(estimate);
 }
 
 /* Two round trips' worth. */
@@ -157,7 +171,7 @@ static bool measured_enough(const struct estimate *estimate,
                             const struct estimate_window *so_far)
 {
 	return !estimate->aligned && so_far->ok >= MEASURE_OK &&
-	       so_far->length_ns >= 2 * estimate_drain_ns(estimate);
+	       so_far->length_ns >= at_least(2 * rtt_of(estimate), MEASURE_LEAST_NS);
 }
 
 bool estimate_due(const struct estimate *estimate, const struct estimate_window *so_far)
@@ -197,12 +211,12 @@ static bool probes(const struct estimate *estimate)
 /* Between three and five quarters of the usual time. */
 static uint64_t interval_ns(const struct estimate *estimate, uint64_t random)
 {
-	uint64_t usual = INTERVAL_PROBES * 4 * estimate_drain_ns(estimate);
+	uint64_t usual = INTERVAL_PROBES * 4 * planned_ns(estimate);
 
 	if (usual > INTERVAL_MOST_NS)
 		usual = INTERVAL_MOST_NS;
-	if (usual < 4 * estimate_drain_ns(estimate))
-		usual = 4 * estimate_drain_ns(estimate);
+	if (usual < 4 * planned_ns(estimate))
+		usual = 4 * planned_ns(estimate);
 	if (estimate->set.law == ESTIMATE_GRADIENT)
 		usual = BASE_INTERVAL_NS;
 	return usual / 4 * 3 + (uint64_t)((wide)(usual / 2) * random >> 64);

@@ -506,6 +506,49 @@ static void test_probe_ends_by_time(void **unused)
 	}
 }
 
+/* Whether the window ends that has gone on for so long in the phase that is running. */
+static bool ends_after(const struct scene *s, uint64_t length_ns, uint32_t ok)
+{
+	return estimate_due(&s->estimate,
+	                    &(struct estimate_window){ .now_ns = s->now_ns + length_ns,
+	                                               .length_ns = length_ns,
+	                                               .ok = ok,
+	                                               .in_flight_time = 1 });
+}
+
+/* Of round trips of 10 us: a quarter of a millisecond, but if few are answered; and in a fleet
+ * longer, however many are. */
+static void test_short_probes(void **unused)
+{
+	const struct {
+		bool aligned;
+		uint64_t drains_ns, measures_ns, most_ns;
+	} cases[] = { { false, 62500, 187500, 2 * MS }, { true, 250000, MS, MS } };
+	(void)unused;
+
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		struct scene s = scene(ESTIMATE_KNEE, 40);
+
+		while (s.estimate.phase == ESTIMATE_STEADY) {
+			struct estimate_window window = calm(10000);
+
+			window.refused = 1;
+			if (cases[i].aligned)
+				estimate_probe_at(&s.estimate, s.now_ns + 1,
+				                  ESTIMATE_PROBE_SLOPE);
+			learn(&s, window);
+		}
+		assert_false(ends_after(&s, cases[i].drains_ns - 1, 1000));
+		assert_true(ends_after(&s, cases[i].drains_ns, 0));
+		learn(&s, (struct estimate_window){ .length_ns = cases[i].drains_ns });
+		assert_int_equal(s.estimate.phase, ESTIMATE_MEASURING);
+		assert_false(ends_after(&s, cases[i].measures_ns - 1, 1000));
+		assert_true(ends_after(&s, cases[i].measures_ns, 128));
+		assert_false(ends_after(&s, cases[i].most_ns - 1, 127));
+		assert_true(ends_after(&s, cases[i].most_ns, 0));
+	}
+}
+
 static void test_probe_at_an_instant(void **unused)
 {
 	struct scene s = scene(ESTIMATE_KNEE, 40);
@@ -693,6 +736,7 @@ int main(void)
 		cmocka_unit_test(test_full_reports_less),
 		cmocka_unit_test(test_full_reports_two_beats),
 		cmocka_unit_test(test_probe_ends_by_time),
+		cmocka_unit_test(test_short_probes),
 		cmocka_unit_test(test_probe_at_an_instant),
 		cmocka_unit_test(test_long_probes_are_fewer),
 		cmocka_unit_test(test_due),
