@@ -358,6 +358,29 @@ void lessor_wake_sleeping(struct lessor *lessor, struct link *link, mono now)
 	}
 }
 
+mono lessor_unit_ends(const struct link *link, mono from)
+{
+	return mono_after(from, METER_LIFE_LEAST_NS + link->own.window_us * 1000);
+}
+
+/* A meter's books allow for patience and no more: what takes longer counts as if it had come when
+ * patience ended, and its units live from then.  No other answer about the key has come since.
+ * LESSOR-1 */
+static mono counts_from(const struct errand *errand, mono now)
+{
+	const struct lender *lender = errand->purse->lender;
+
+	if (!lender->is_meter)
+		return now;
+	return mono_earlier(now, mono_after(errand->sent, lender->patience_ns));
+}
+
+static bool is_dead_by(const struct link *link, const struct errand *errand, mono now)
+{
+	return errand->purse->lender->is_meter &&
+	       mono_reached(now, lessor_unit_ends(link, counts_from(errand, now)));
+}
+
 /* A window's units die with it.  Those of a meter are bounded by how many are out, not by
  * when they are spent: they live as long as the meter takes to fill, so that a store which
  * is slower than that can be leased from at all. */
@@ -367,8 +390,7 @@ static mono ends_of(const struct link *link, const struct errand *errand,
 	const struct lender *lender = link->own.lender;
 
 	if (lender->is_meter)
-		return mono_after(now,
-		                  METER_LIFE_LEAST_NS + link->own.window_us * 1000);
+		return lessor_unit_ends(link, counts_from(errand, now));
 	if (lender->lending == LENDING_PLACES) /* of its burst: for those who wait */
 		return mono_after(now, METER_LIFE_LEAST_NS);
 	return mono_until(errand->sent, (lasting){ grant->lasts_us },
@@ -420,7 +442,7 @@ static void take_units(struct lessor *lessor, struct errand *errand,
 	mono ends = ends_of(link_of(lessor, purse->lender), errand, grant, now);
 
 	if (next)
-		open_window(lessor, purse, grant, now);
+		open_window(lessor, purse, grant, counts_from(errand, now));
 	lessor_note_used(lessor, errand, answer);
 	note_left(lessor, errand, answer, next);
 	if (lessor_has_windows(purse->lender))
@@ -474,7 +496,7 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 		.capacity = errand->capacity,
 		.changed = errand->changes != link->own.changes,
 		.sent = errand->sent,
-		.next = is_next_window(purse, answer, now),
+		.next = is_next_window(purse, answer, counts_from(errand, now)),
 		.waits = answer->waits,
 	};
 	struct borrow_orders orders;
@@ -572,6 +594,8 @@ static void on_grant(struct lessor *lessor, struct link *link, struct errand *er
                      const struct lend_answer *answer, mono now)
 {
 	bool possible = is_possible(link, errand, &answer->grant);
+	mono from = counts_from(errand, now);
+	bool fits = is_believable(link, errand, answer, from);
 	struct lend_answer believed = *answer;
 
 	if (possible && !is_fenced(link, now) &&
@@ -579,19 +603,31 @@ static void on_grant(struct lessor *lessor, struct link *link, struct errand *er
 		fence(lessor, link, now);
 	if (is_fenced(link, now)) {
 		disbelieve(lessor, errand, COUNT_JUMPED, STORE_DOWN); /* JUMP-3 */
-	} else if (!possible || !is_believable(link, errand, answer, now)) {
+	} else if (!possible || (!fits && from.ns == now.ns)) {
 		disbelieve(lessor, errand, COUNT_WRONG, STORE_WRONG);
+	} else if (!fits || is_dead_by(link, errand, now)) {
+		lessor_fail_waiters(lessor, errand, STORE_LATE); /* it was lent later */
 	} else {
 		hold_to_books(lessor, errand, &believed, now);
 		take_grant(lessor, errand, &believed, now);
 	}
 }
 
-/* A meter's books count from when an answer came, and allow for its way: what took longer,
- * as with a node that was paused, would look like more than a meter can lend. */
-static bool is_too_late(const struct errand *errand, mono now)
+/* Nobody waits for its places.  They go back under their tag: what was left of the block before went
+ * back before this was asked for. */
+static void return_late(struct lessor *lessor, struct errand *errand,
+                        const struct lease_grant *grant)
 {
-	return errand->purse->lender->is_meter && mono_reached(now, errand->due);
+	struct purse *purse = errand->purse;
+
+	if (grant->units > 0 && is_placed(purse->lender, grant)) {
+		lessor_set_tag(purse, grant->tag);
+		purse->taken += grant->units;
+		lessor_count(lessor, COUNT_GRANTS, 1);
+		lessor_count(lessor, COUNT_UNITS, grant->units);
+		lessor_give_back(lessor, purse, grant->units);
+	}
+	lessor_free_errand(lessor, errand);
 }
 
 void lessor_on_answer(struct store_home *home,
@@ -622,10 +658,11 @@ void lessor_on_answer(struct store_home *home,
 		lessor_note_result(lessor, link, answer->result, now);
 	if (answer->result != STORE_DONE)
 		lessor_fail_waiters(lessor, errand, answer->result);
-	else if (is_too_late(errand, now))
-		lessor_fail_waiters(lessor, errand, STORE_LATE);
 	else if (errand->forget)
 		resume(lessor, errand);
+	else if (!in_time && link->own.lender->lending == LENDING_PLACES &&
+	         is_possible(link, errand, &answer->grant))
+		return_late(lessor, errand, &answer->grant);
 	else
 		on_grant(lessor, link, errand, answer, now);
 }

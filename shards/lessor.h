@@ -8,7 +8,7 @@
  *             errand: wanting --batch--> flying --grant--> waiters take -> answered
  *                        ^                |  |  '- denied, lost: so are they
  *                        |-- not enough --|  '- overdue: so are they; a grant that comes
- *                        '-- sleeping <---'     within its window is for those who ask next
+ *                        '-- sleeping <---'     while it is of use is for those who ask next
  *                            dead on arrival: until the window turns
  *
  * Everything happens in turns, and every function is told what time it is.
@@ -21,7 +21,8 @@
  *             over, twice or from elsewhere is dropped and counted. (L4, L13)
  *   LESSOR-3  A window's units die when it may be over at the store: counted from the
  *             instant of sending, with the clock's drift taken off.  A meter's are
- *             bounded by how many are out. (L2, L14)
+ *             bounded by how many are out; an answer that is late counts from when
+ *             patience ended. (L2, L14)
  *   LESSOR-4  Whatever a store says, no more than the rule's capacity is put into a
  *             purse for one window: beyond that the store is taken to have no more.  A
  *             next window does not begin before the last is over; as long as the key is known here: what is evicted is forgotten, by
@@ -191,6 +192,8 @@ struct sizer_hedge *lessor_hedge(struct lessor *lessor, const struct purse *purs
 
 /* Are units counted by windows, which have a start and nothing else for a tag? */
 bool lessor_has_windows(const struct lender *lender);
+/* When a meter's units die that count from then. */
+mono lessor_unit_ends(const struct link *link, mono from);
 
 /* The link's terms, as borrow.h wants them. */
 struct borrow_terms lessor_borrow_terms(const struct link *link);

@@ -21,14 +21,14 @@ static bool may_be_overdue(const struct lessor *lessor)
 	return lessor->overdue < (purses < ERRANDS ? purses : ERRANDS) / OVERDUE_PARTS;
 }
 
-/* How long units that come are of use.  A window's are while it lasts.  A meter's books allow
- * for patience and no more, and a pacer's places are soon in the past. */
+/* How long what comes is of use.  A window's units are while it lasts, a meter's while they live, and a
+ * pacer's places can go back for about as long as its burst takes. */
 static mono end_of_use(const struct link *link, const struct errand *errand, mono now)
 {
 	mono window_ends = mono_after(errand->sent, link->own.window_us * 1000);
 
 	if (!lessor_has_windows(link->own.lender))
-		return now;
+		window_ends = lessor_unit_ends(link, errand->due);
 	return mono_earlier(window_ends, mono_after(now, OVERDUE_NS));
 }
 

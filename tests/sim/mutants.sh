@@ -150,6 +150,10 @@ mutant shards/turn.c 'patience has no end' \
 	'if (!mono_reached(now, ask->due))' 'if (now.ns > 0)'
 mutant shards/turn.c 'what comes after patience is lost' \
 	'if (!mono_reached(now, due) && may_be_overdue(lessor))' 'if (now.ns == 0 && may_be_overdue(lessor) && due.ns > 0)' leases
+mutant shards/grant.c 'what a meter lent late counts from when it came (LESSOR-4)' \
+	'return mono_earlier(now, mono_after(errand->sent' 'return mono_later(now, mono_after(errand->sent' leases
+mutant shards/grant.c 'a block that comes late stays booked' \
+	'if (grant->units > 0 && is_placed(purse->lender, grant)) {' 'if (grant->units > GALE_UNITS_MAX && is_placed(purse->lender, grant)) {' leases
 mutant shards/turn.c 'what comes after patience is waited for without end' \
 	'return mono_earlier(window_ends, mono_after(now, OVERDUE_NS));' 'return mono_later(window_ends, mono_after(now, OVERDUE_NS));' leases
 mutant shards/turn.c 'all keys may be overdue (LESSOR-8)' \
