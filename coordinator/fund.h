@@ -37,8 +37,11 @@
  *           to be told, they go back.
  *   FUND-11  New terms of a tenant are told to the pool at once, though it lacks nothing, if they are of
  *            a window that lasts: until then its old guarantee is kept for it there.  (T2)
+ *   FUND-12  Units that are held count as taken, in their window.  What is not spent of them goes back
+ *           into the claim while that window lasts, once.  Until then a stake that leaves waits for
+ *           what its holds give back.
  *
- * Threads   fund_ask, fund_give_up, fund_undo, fund_init, stake_open and the functions that change or close:
+ * Threads   fund_ask, fund_settle, fund_give_up, fund_undo, fund_init, stake_open and the functions that change or close:
  *           any.
  *           fund_turn, fund_hear and the rest: the coordinator's.
  */
@@ -62,6 +65,13 @@ struct fund_ops {
 	void (*say)(struct fund *self, enum gale_level level, const char *line);
 };
 
+/* Units that an ask has taken, and of which some may go back. */
+struct fund_held {
+	uint64_t units;
+	uint64_t window; /* of the pool */
+	bool alone;      /* they are not of the pool, and none goes back */
+};
+
 /* An ask that waits.  Its memory is the asker's until it is given to fund_ask, and again when
  * done is called; done may free it. */
 struct fund_wait {
@@ -69,9 +79,10 @@ struct fund_wait {
 	struct list place;
 	struct store_op *op;
 	enum store_result result;
-	bool waits;      /* under the fund's lock */
-	uint64_t window; /* that these are of */
-	uint64_t units;  /* of the pool, that were taken for it */
+	struct fund_held *held; /* of a hold: where what was taken is told */
+	bool waits;             /* under the fund's lock */
+	uint64_t window;        /* that these are of */
+	uint64_t units;         /* of the pool, that were taken for it */
 };
 
 /* Units that tenants of one name use alone.  Another name may have the place when the window is
@@ -188,6 +199,7 @@ struct stake {
 		mono tick;               /* the next look */
 		bool ahead;              /* more is asked for before it is gone */
 		uint64_t ordered;        /* a cost that nobody waits for */
+		uint64_t holds;          /* of any window */
 		bool leaves;
 		bool tells; /* the pool is to hear of it, though it lacks nothing ... */
 		mono tell_at;   /* ... from then on */
@@ -230,9 +242,16 @@ enum fund_said {
 	FUND_WAITS, /* with wait: it is done later.  Without one: the pool is asked all the same */
 };
 
-/* From what is in hand; *ret_answer, unless it waits. */
+/* From what is in hand; *ret_answer, unless it waits.  *ret_held: what a hold has taken, when it is
+ * allowed, also if it waits; NULL: the units are used. */
 enum fund_said fund_ask(struct stake *stake, uint64_t cost, mono now,
-                        struct fund_wait *wait, struct gale_answer *ret_answer);
+                        struct fund_wait *wait, struct fund_held *ret_held,
+                        struct gale_answer *ret_answer);
+/* A hold ends: so many of its units go back, or so many more were used.  FUND-12 */
+void fund_settle(struct stake *stake, const struct fund_held *held, uint64_t back,
+                 uint64_t over, mono now);
+/* An ask for more is never allowed. */
+uint64_t fund_most(struct stake *stake);
 /* True: it has given up, and done is not called.  False: op and result tell what was answered
  * before, and done is called, if it was not already.  FUND-10 */
 bool fund_give_up(struct stake *stake, struct fund_wait *wait);

@@ -65,6 +65,7 @@ static uint64_t wanted(struct stake *stake, mono now, uint64_t *ret_least)
 {
 	uint64_t units = in_hand(stake, now), wants, least;
 	bool over = mono_reached(now, stake->locked.claim.end);
+	uint64_t debt = claim_debt(&stake->locked.claim, now);
 	struct list *place;
 
 	if (stake->locked.ordered <= units && list_is_empty(&stake->locked.waits))
@@ -82,6 +83,8 @@ static uint64_t wanted(struct stake *stake, mono now, uint64_t *ret_least)
 		if (least == 0 || cost < least)
 			least = cost;
 	}
+	wants = lesser(wants + debt, GALE_UNITS_MAX);
+	least = lesser(least + debt, GALE_UNITS_MAX);
 	*ret_least = least > 0 && least <= units ? 1 : minus(least, units);
 	return wants > 0 && wants <= units ? 1 : minus(wants, units);
 }
@@ -164,7 +167,7 @@ static mono stake_due(struct stake *stake, mono now)
 	if (stake->locked.claim.with_store)
 		return NEVER;
 	if (stake->locked.leaves)
-		return now;
+		return stake_awaits_holds(stake, now) ? stake->locked.claim.end : now;
 	due = tells_at(stake, now);
 	if (in_hand(stake, now) > 0) /* it may lie idle */
 		due = mono_earlier(due, stake->locked.tick);
@@ -196,7 +199,8 @@ static uint64_t turn_stakes(struct fund *fund, mono now, struct stake **ret_send
 			stake->next = *ret_send;
 			*ret_send = stake;
 			turned++;
-		} else if (stake->locked.leaves && !stake->locked.claim.with_store) {
+		} else if (stake->locked.leaves && !stake->locked.claim.with_store &&
+		           !stake_awaits_holds(stake, now)) {
 			stake_strike_off(stake);
 			stake->next = *ret_gone;
 			*ret_gone = stake;

@@ -27,14 +27,21 @@ bool stake_is_closed(const struct stake *stake)
 	       stake->fund->locked.ended;
 }
 
+bool stake_awaits_holds(const struct stake *stake, mono now)
+{
+	return stake->locked.holds > 0 && !stake->fund->locked.ended &&
+	       !mono_reached(now, stake->locked.claim.end);
+}
+
 void stake_fill(struct stake *stake, mono now)
 {
 	struct claim *claim = &stake->locked.claim;
-	uint64_t units = stake_is_closed(stake)
-	                     ? 0
-	                     : lesser(claim_in_hand(claim, now), CREDIT_UNITS_MAX);
 	const struct pool_answer *told = &stake->locked.told;
+	uint64_t units = 0;
 
+	claim_pay(claim, now); /* CLAIM-8 */
+	if (!stake_is_closed(stake))
+		units = lesser(claim_in_hand(claim, now), CREDIT_UNITS_MAX);
 	claim_take(claim, units);
 	store_relaxed(&stake->till->purse, credit_until(claim->end, units));
 	store_relaxed(&stake->till->share, told->share);
@@ -82,9 +89,16 @@ static struct gale_answer deny(struct stake *stake, uint64_t cost, mono now, mon
 	return answer;
 }
 
-static struct gale_answer allow(struct stake *stake, uint64_t cost, mono now)
+/* held: whom it is told, if it is a hold; or NULL */
+static struct gale_answer allow(struct stake *stake, uint64_t cost,
+                                struct fund_held *held, mono now)
 {
 	claim_take(&stake->locked.claim, cost);
+	if (held) {
+		*held = (struct fund_held){ .units = cost,
+			                    .window = stake->locked.claim.window };
+		stake->locked.holds++;
+	}
 	return answer_of(stake, GALE_ALLOW, GALE_WHY_OWN, now);
 }
 
@@ -135,8 +149,8 @@ static struct alone *alone_of(const struct stake *stake, mono now)
 }
 
 /* FUND-8 */
-static bool allow_alone(struct stake *stake, uint64_t cost, mono now,
-                        struct gale_answer *ret_answer)
+static bool allow_alone(struct stake *stake, uint64_t cost, struct fund_held *held,
+                        mono now, struct gale_answer *ret_answer)
 {
 	enum gale_why why = stake->fund->locked.cut_off;
 	struct alone *alone;
@@ -147,6 +161,8 @@ static bool allow_alone(struct stake *stake, uint64_t cost, mono now,
 	if (!alone || !alone_take(alone, cost, now))
 		return false;
 	stake->locked.counts.alone += cost;
+	if (held)
+		*held = (struct fund_held){ .units = cost, .alone = true };
 	*ret_answer =
 	    (struct gale_answer){ .verdict = GALE_ALLOW,
 		                  .why = why,
@@ -156,15 +172,26 @@ static bool allow_alone(struct stake *stake, uint64_t cost, mono now,
 	return true;
 }
 
-static void begin_to_wait(struct stake *stake, struct fund_wait *wait)
+static void begin_to_wait(struct stake *stake, struct fund_wait *wait,
+                          struct fund_held *held)
 {
+	wait->held = held;
 	list_append(&stake->locked.waits, &wait->place);
 	wait->waits = true;
 }
 
+/* Of a cost and the debt, what is not in hand.  CLAIM-8 */
+static uint64_t beyond_hand(const struct stake *stake, uint64_t cost, mono now)
+{
+	const struct claim *claim = &stake->locked.claim;
+
+	return minus(claim_debt(claim, now) + cost, claim_in_hand(claim, now));
+}
+
 /* With too few units in hand: it was refused, or it waits. */
 static enum fund_said lack(struct stake *stake, uint64_t cost, mono now,
-                           struct fund_wait *wait, struct gale_answer *ret_answer)
+                           struct fund_wait *wait, struct fund_held *held,
+                           struct gale_answer *ret_answer)
 {
 	mono until;
 	bool alone;
@@ -175,24 +202,24 @@ static enum fund_said lack(struct stake *stake, uint64_t cost, mono now,
 		stake_count_denied(stake, GALE_WHY_TOO_MUCH);
 		return FUND_DENIED;
 	}
-	if (claim_refuses(&stake->locked.claim,
-	                  cost - claim_in_hand(&stake->locked.claim, now), now,
+	if (claim_refuses(&stake->locked.claim, beyond_hand(stake, cost, now), now,
 	                  &until)) {
 		*ret_answer = deny(stake, cost, now, until);
 		return FUND_DENIED;
 	}
-	alone = allow_alone(stake, cost, now, ret_answer);
+	alone = allow_alone(stake, cost, held, now, ret_answer);
 	if (!wait && !alone)
 		stake_count_denied(stake, GALE_WHY_LATE);
 	if (wait && !alone)
-		begin_to_wait(stake, wait);
+		begin_to_wait(stake, wait, held);
 	else if (cost > stake->locked.ordered)
 		stake->locked.ordered = cost; /* the store is asked all the same */
 	return alone ? FUND_ALLOWED : FUND_WAITS;
 }
 
 enum fund_said fund_ask(struct stake *stake, uint64_t cost, mono now,
-                        struct fund_wait *wait, struct gale_answer *ret_answer)
+                        struct fund_wait *wait, struct fund_held *ret_held,
+                        struct gale_answer *ret_answer)
 {
 	struct fund *fund = stake->fund;
 	enum fund_said said = FUND_ALLOWED;
@@ -206,11 +233,11 @@ enum fund_said fund_ask(struct stake *stake, uint64_t cost, mono now,
 		return FUND_DENIED;
 	}
 	stake_gather(stake);
-	if (claim_in_hand(&stake->locked.claim, now) >= cost) {
-		*ret_answer = allow(stake, cost, now);
+	if (beyond_hand(stake, cost, now) == 0) {
+		*ret_answer = allow(stake, cost, ret_held, now);
 		store_relaxed(&stake->till->denied, 0);
 	} else {
-		said = lack(stake, cost, now, wait, ret_answer);
+		said = lack(stake, cost, now, wait, ret_held, ret_answer);
 		wakes = said != FUND_DENIED && !stake->locked.claim.with_store;
 	}
 	stake_fill(stake, now);
@@ -218,6 +245,51 @@ enum fund_said fund_ask(struct stake *stake, uint64_t cost, mono now,
 	if (wakes)
 		coordinator_wake(fund->coordinator);
 	return said;
+}
+
+uint64_t fund_most(struct stake *stake)
+{
+	struct fund *fund = stake->fund;
+	uint64_t most;
+
+	lock_take(&fund->lock);
+	most = most_of(stake);
+	lock_drop(&fund->lock);
+	return most;
+}
+
+static void settle(struct stake *stake, uint64_t back, uint64_t over)
+{
+	struct claim *claim = &stake->locked.claim;
+
+	claim_untake(claim, back);
+	stake->locked.counts.spent += back; /* a counter never falls */
+	claim->debt = lesser(claim->debt + over, GALE_UNITS_MAX);
+	if (back > 0)
+		store_relaxed(&stake->till->denied, 0);
+}
+
+/* The coordinator looks in each tick at what is in hand, but for the first units.  FUND-3, FUND-12 */
+void fund_settle(struct stake *stake, const struct fund_held *held, uint64_t back,
+                 uint64_t over, mono now)
+{
+	struct fund *fund = stake->fund;
+	const struct claim *claim = &stake->locked.claim;
+	bool wakes;
+
+	if (held->alone)
+		return;
+	lock_take(&fund->lock);
+	stake->locked.holds--;
+	stake->locked.tries = 0; /* of one that leaves */
+	stake_gather(stake);
+	wakes = stake->locked.leaves || (back > 0 && claim_in_hand(claim, now) == 0);
+	if (claim->window == held->window)
+		settle(stake, back, over);
+	stake_fill(stake, now);
+	lock_drop(&fund->lock);
+	if (wakes)
+		coordinator_wake(fund->coordinator);
 }
 
 /* ---- What is done for those that wait ----------------------------------------------- */
@@ -313,14 +385,15 @@ void stake_serve_alone(struct stake *stake, mono now, struct list *done)
 		struct fund_wait *wait = list_item(place, struct fund_wait, place);
 
 		next = place->next;
-		if (allow_alone(stake, wait->op->cost, now, &wait->op->answer))
+		if (allow_alone(stake, wait->op->cost, wait->held, now,
+		                &wait->op->answer))
 			finish(wait, STORE_DONE, done);
 	}
 }
 
 static void allow_wait(struct stake *stake, struct fund_wait *wait, mono now)
 {
-	wait->op->answer = allow(stake, wait->op->cost, now);
+	wait->op->answer = allow(stake, wait->op->cost, wait->held, now);
 	wait->units = wait->op->cost;
 	wait->window = stake->locked.claim.window;
 }
@@ -334,13 +407,12 @@ void stake_serve(struct stake *stake, mono now, struct list *done)
 	for (place = stake->locked.waits.next; place != &stake->locked.waits;
 	     place = next) {
 		struct fund_wait *wait = list_item(place, struct fund_wait, place);
-		uint64_t cost = wait->op->cost;
-		uint64_t units = claim_in_hand(&stake->locked.claim, now);
+		uint64_t cost = wait->op->cost, lacks = beyond_hand(stake, cost, now);
 
 		next = place->next;
-		if (units >= cost)
+		if (lacks == 0)
 			allow_wait(stake, wait, now);
-		else if (claim_refuses(&stake->locked.claim, cost - units, now, &until))
+		else if (claim_refuses(&stake->locked.claim, lacks, now, &until))
 			wait->op->answer = deny(stake, cost, now, until);
 		else
 			continue;

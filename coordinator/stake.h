@@ -41,6 +41,8 @@ void stake_gather(struct stake *stake);
 /* Moves the units in hand into the till; none, if the stake is closed.  FUND-1 */
 void stake_fill(struct stake *stake, mono now);
 bool stake_is_closed(const struct stake *stake);
+/* It leaves, but units that it holds may still go back.  FUND-12 */
+bool stake_awaits_holds(const struct stake *stake, mono now);
 void stake_count_denied(struct stake *stake, enum gale_why why);
 /* It has left: the fund keeps its counts. */
 void stake_strike_off(struct stake *stake);

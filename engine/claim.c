@@ -99,7 +99,7 @@ struct pool_ask claim_ask(struct claim *claim, bool present, uint64_t wants,
 	ask.had = claim->granted;
 	ask.back = claim->back;
 	ask.more = lesser(wants, GALE_UNITS_MAX - claim->granted);
-	ask.least = least;
+	ask.least = lesser(least, ask.more);
 	claim->most = greater(claim->most, ask.limit);
 	claim->with_store = true;
 	claim->sent = now;
@@ -175,7 +175,7 @@ static void turn(struct claim *claim, uint64_t window)
 	claim->window = window; /* CLAIM-2 */
 	claim->most = claim->terms.limit;
 	claim->granted = claim->back = claim->taken = 0;
-	claim->told_back = claim->taken_then = claim->seen = 0;
+	claim->told_back = claim->taken_then = claim->seen = claim->debt = 0;
 	claim->refused = 0;
 }
 

@@ -34,6 +34,8 @@
  *
  *   CLAIM-7  An answer that says that nothing is left for the tenant is a refusal of what is asked
  *           next: who got the last units need not ask to learn that they were.
+ *   CLAIM-8  What calls have cost beyond their holds is a debt of their window.  Units in hand pay it
+ *           before an ask may have any.
  *
  * Threads   Pure: one at a time for a claim.
  */
@@ -63,6 +65,7 @@ struct claim {
 	uint64_t granted;
 	uint64_t back;
 	uint64_t taken;
+	uint64_t debt;
 
 	mono sent;  /* when it asked last */
 	mono since; /* when it was granted something last ... */
@@ -102,6 +105,23 @@ static inline void claim_untake(struct claim *claim, uint64_t units)
 	claim->taken -= units;
 	if (claim->seen > claim->taken)
 		claim->seen = claim->taken;
+}
+
+/* What is to be paid before an ask may have any. */
+static inline uint64_t claim_debt(const struct claim *claim, mono now)
+{
+	return mono_reached(now, claim->end) ? 0 : claim->debt;
+}
+
+/* CLAIM-8 */
+static inline void claim_pay(struct claim *claim, mono now)
+{
+	uint64_t units = claim_in_hand(claim, now);
+
+	if (units > claim->debt)
+		units = claim->debt;
+	claim->taken += units;
+	claim->debt -= units;
 }
 
 /* Units in hand that nobody here needs: the next ask gives them back. */

@@ -261,7 +261,7 @@ static uint64_t share_of(struct escrow *escrow, struct escrow_tenant *tenant)
 static void forget_window(struct escrow *escrow, struct escrow_tenant *tenant)
 {
 	tenant->window = escrow->window;
-	tenant->used = tenant->refused = tenant->repaid = 0;
+	tenant->used = tenant->debt = tenant->refused = tenant->repaid = 0;
 }
 
 /* Who was there from the beginning of a window, and had an ask refused, is owed what it has used
@@ -350,7 +350,7 @@ static void turn_window(struct escrow *escrow, uint64_t start)
 	EACH(escrow, tenant, ESCROW_PRESENT)
 	{
 		tenant->spent = used_of(escrow, tenant);
-		tenant->used = tenant->repaid = 0;
+		tenant->used = tenant->debt = tenant->repaid = 0;
 		tenant->window = start;
 	}
 	escrow->used = escrow->absent = escrow->kept = escrow->promised = 0;
@@ -560,6 +560,15 @@ uint64_t escrow_ask_ahead(struct escrow *escrow, uint32_t number, uint64_t most)
 	return units;
 }
 
+/* ESCROW-5 */
+static void pay(struct escrow *escrow, uint32_t number)
+{
+	struct escrow_tenant *tenant = &escrow->tenants[number];
+
+	if (tenant->debt > 0)
+		tenant->debt -= escrow_ask_ahead(escrow, number, tenant->debt);
+}
+
 /* What it has got from the node's share for those whose guarantees are not used.  TREE-3 */
 static void keep(struct escrow *escrow)
 {
@@ -628,10 +637,11 @@ struct escrow_answer escrow_ask(struct escrow *escrow, uint32_t number, uint64_t
 
 	gale_assert(!tenant->below);
 	be_seen(escrow, number, now_us);
+	pay(escrow, number);
 	answer.reset_us = escrow->window + escrow->set.period_us - escrow->now_us;
 	if (cost > escrow_most(escrow, number))
 		answer.retry_us = GALE_NEVER;
-	else
+	else if (tenant->debt == 0)
 		verdict = judge(escrow, number, cost);
 	answer.admitted = verdict != NO;
 	answer.lent = verdict == LENT;
@@ -679,6 +689,29 @@ void escrow_give(struct escrow *escrow, uint32_t number, uint64_t units,
 			return;
 		units = give(escrow, tenant, units);
 	}
+}
+
+void escrow_give_removed(struct escrow *escrow, uint64_t units, uint64_t window)
+{
+	if (window != escrow->window || escrow->absent < units)
+		return;
+	escrow->used -= units;
+	escrow->absent -= units;
+	escrow->settled = false;
+	if (escrow->above)
+		escrow_give(escrow->above, escrow->place, units, window);
+}
+
+void escrow_debit(struct escrow *escrow, uint32_t number, uint64_t units,
+                  uint64_t window)
+{
+	struct escrow_tenant *tenant = &escrow->tenants[number];
+
+	if (window != escrow->window || tenant->window != window)
+		return;
+	tenant->debt = lesser(tenant->debt + units, GALE_UNITS_MAX);
+	if (tenant->list == ESCROW_PRESENT)
+		pay(escrow, number);
 }
 
 uint64_t escrow_used(const struct escrow *escrow, uint32_t number)

@@ -27,6 +27,8 @@
  *   ESCROW-4  A tenant exceeds its share by less than the cost of its last ask.  What one has
  *             less than its share, since its asks cost more than was left, it has more in the
  *             next window, up to the cost of such an ask.  (T4)
+ *   ESCROW-5  A tenant that owes units of a window is admitted nothing in it, and has nothing
+ *             ahead.  What is left of its share pays first.
  *
  * An ask takes the same time for any number of tenants, and divides nothing while the level
  * stays.  Only the level takes longer, when it has to be found anew: it looks at each tenant that
@@ -73,6 +75,7 @@ struct escrow_tenant {
 	struct escrow_terms terms;
 	uint64_t window; /* in which it used this */
 	uint64_t used;
+	uint64_t debt; /* in the window: what its calls have cost beyond their holds */
 	/* The dearest ask, in the window, that its share had no room for.  Of a node: the
 	 * sum of those below. */
 	uint64_t refused;
@@ -171,6 +174,13 @@ uint64_t escrow_ask_ahead(struct escrow *escrow, uint32_t number, uint64_t most)
 /* Units of that window which were not used. */
 void escrow_give(struct escrow *escrow, uint32_t number, uint64_t units,
                  uint64_t window);
+/* The same, of a tenant that has been removed; of one with an escrow below, from before that was
+ * hung there, and then it is the one below that is told. */
+void escrow_give_removed(struct escrow *escrow, uint64_t units, uint64_t window);
+/* Units of that window which were used beyond those that it was admitted.  They are paid from what
+ * is left of its share, now and later in the window.  ESCROW-5 */
+void escrow_debit(struct escrow *escrow, uint32_t number, uint64_t units,
+                  uint64_t window);
 
 /* Time goes on, before an ask or without one.  A tenant that is to be absent, since it has not
  * asked for release_us; ESCROW_NOBODY: there is none.  The caller says escrow_saw if the tenant

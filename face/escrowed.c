@@ -254,21 +254,88 @@ static struct gale_answer ask_locked(struct gale_tenant *tenant, uint64_t cost,
 	};
 }
 
-/* TENANT-5 */
-struct gale_answer escrowed_ask(struct gale_seat *seat, struct gale_tenant *tenant,
-                                uint64_t cost)
+/* It has not been taken out, nor been cut off by its parent's end. */
+static bool is_there(const struct gale_tenant *tenant)
+{
+	return tenant_is_open(tenant) &&
+	       tenant->locked.family->handles[tenant->locked.number] == tenant;
+}
+
+/* TENANT-5.  ret_units: of a hold; or NULL */
+static struct gale_answer ask(struct gale_seat *seat, struct gale_tenant *tenant,
+                              uint64_t cost, struct tenant_units *ret_units)
 {
 	struct gale_answer answer = { .verdict = GALE_DENY };
 
 	lock_take(&tenant->budget->lock);
-	if (!tenant_is_open(tenant))
+	if (!is_there(tenant))
 		answer.why = GALE_WHY_CLOSED;
 	else if (tenant->locked.below)
 		answer.why = GALE_WHY_BAD_ASK;
 	else
 		answer = ask_locked(tenant, cost, seat_now(seat));
+	if (ret_units && answer.verdict == GALE_ALLOW)
+		*ret_units = (struct tenant_units){
+			.units = cost, .window = tenant->locked.family->escrow.window
+		};
 	lock_drop(&tenant->budget->lock);
 	return answer;
+}
+
+struct gale_answer escrowed_ask(struct gale_seat *seat, struct gale_tenant *tenant,
+                                uint64_t cost)
+{
+	return ask(seat, tenant, cost, NULL);
+}
+
+/* ---- Holds --------------------------------------------------------------------------- */
+
+uint64_t escrowed_most(struct gale_tenant *tenant)
+{
+	uint64_t most;
+
+	lock_take(&tenant->budget->lock);
+	most = escrow_most(&tenant->locked.family->escrow, tenant->locked.number);
+	lock_drop(&tenant->budget->lock);
+	return most;
+}
+
+struct gale_answer escrowed_hold(struct gale_seat *seat, struct gale_tenant *tenant,
+                                 uint64_t cost, struct tenant_units *ret_units)
+{
+	return ask(seat, tenant, cost, ret_units);
+}
+
+/* Of one that is closed, or has tenants by now, the escrow of its family, or the one below it, has
+ * kept what it had used.  TENANT-7 */
+static void give_back(struct gale_tenant *tenant, uint64_t back, uint64_t window)
+{
+	struct family *family = tenant->locked.family;
+
+	if (family->handles[tenant->locked.number] != tenant)
+		escrow_give_removed(&family->escrow, back, window);
+	else if (tenant->locked.below)
+		escrow_give_removed(&tenant->locked.below->escrow, back, window);
+	else
+		escrow_give(&family->escrow, tenant->locked.number, back, window);
+}
+
+void escrowed_settle(struct gale_seat *seat, struct gale_tenant *tenant,
+                     const struct tenant_units *units, uint64_t back, uint64_t over)
+{
+	struct gale_budget *budget = tenant->budget;
+
+	lock_take(&budget->lock);
+	go_on_to(tenant, utc_us(budget, seat_look(seat)));
+	give_back(tenant, back, units->window);
+	if (over > 0 && is_there(tenant) && !tenant->locked.below) {
+		empty_purse(tenant);
+		escrow_debit(&tenant->locked.family->escrow, tenant->locked.number,
+		             over, units->window);
+	}
+	if (back > 0)
+		store_relaxed(&tenant->till.denied, 0);
+	lock_drop(&budget->lock);
 }
 
 void escrowed_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts)

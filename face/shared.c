@@ -226,15 +226,23 @@ void shared_add_counts(struct gale_budget *budget, struct budget_counts *sum)
 
 /* ---- Asking -------------------------------------------------------------------------- */
 
-struct gale_answer shared_ask(struct gale_seat *seat, struct gale_tenant *tenant,
-                              uint64_t cost)
+/* ret_held: of a hold; or NULL */
+static struct gale_answer ask_now(struct gale_seat *seat, struct gale_tenant *tenant,
+                                  uint64_t cost, struct fund_held *ret_held)
 {
 	struct gale_answer answer;
 
-	if (fund_ask(&tenant->stake, cost, seat_now(seat), NULL, &answer) == FUND_WAITS)
+	if (fund_ask(&tenant->stake, cost, seat_now(seat), NULL, ret_held, &answer) ==
+	    FUND_WAITS)
 		answer =
 		    (struct gale_answer){ .verdict = GALE_DENY, .why = GALE_WHY_LATE };
 	return answer;
+}
+
+struct gale_answer shared_ask(struct gale_seat *seat, struct gale_tenant *tenant,
+                              uint64_t cost)
+{
+	return ask_now(seat, tenant, cost, NULL);
 }
 
 struct gale_answer shared_answer(const struct store_op *op, enum store_result result)
@@ -251,7 +259,7 @@ struct gale_answer shared_answer(const struct store_op *op, enum store_result re
 /* NULL: *ret_answer is the answer. */
 static struct pending *send(struct gale_seat *seat, struct gale_tenant *tenant,
                             uint64_t cost, void *tag, bool awaited,
-                            struct gale_answer *ret_answer)
+                            struct fund_held *ret_held, struct gale_answer *ret_answer)
 {
 	struct pending *pending = seat_wait_for(seat, tenant, cost, tag, awaited);
 
@@ -260,7 +268,7 @@ static struct pending *send(struct gale_seat *seat, struct gale_tenant *tenant,
 		    (struct gale_answer){ .verdict = GALE_DENY, .why = GALE_WHY_BUSY };
 		return NULL;
 	}
-	if (fund_ask(&tenant->stake, cost, seat_now(seat), &pending->wait,
+	if (fund_ask(&tenant->stake, cost, seat_now(seat), &pending->wait, ret_held,
 	             ret_answer) == FUND_WAITS)
 		return pending;
 	seat_wait_no_more(seat, pending);
@@ -275,26 +283,69 @@ struct gale_answer gale_tenant_send(struct gale_seat *seat, struct gale_tenant *
 	if (!seat || !tenant || !is_shared(tenant->budget))
 		return gale_tenant_ask(seat, tenant, cost);
 	if (tenant_ask_here(seat, tenant, cost, &answer) ||
-	    !send(seat, tenant, cost, tag, /* awaited= */ false, &answer))
+	    !send(seat, tenant, cost, tag, /* awaited= */ false, NULL, &answer))
 		return answer;
 	return (struct gale_answer){ .verdict = GALE_PENDING, .why = GALE_WHY_ASKED };
+}
+
+/* What is told in *ret_held is written before the answer is, or never.  FUND-10 */
+static struct gale_answer wait_for(struct gale_seat *seat, struct gale_tenant *tenant,
+                                   uint64_t cost, uint64_t within_us,
+                                   struct fund_held *ret_held)
+{
+	struct gale_answer answer;
+	struct store_op op = { .cost = cost };
+	enum store_result result;
+	struct pending *pending =
+	    send(seat, tenant, cost, NULL, /* awaited= */ true, ret_held, &answer);
+
+	if (!pending)
+		return answer;
+	result = seat_await(seat, pending, &op, NULL, ask_deadline(within_us));
+	return shared_answer(&op, result);
 }
 
 struct gale_answer gale_tenant_wait(struct gale_seat *seat, struct gale_tenant *tenant,
                                     uint64_t cost, uint64_t within_us)
 {
 	struct gale_answer answer;
-	struct pending *pending;
-	struct store_op op = { .cost = cost };
-	enum store_result result;
 
 	if (!seat || !tenant || !is_shared(tenant->budget) || within_us == 0)
 		return gale_tenant_ask(seat, tenant, cost);
 	if (tenant_ask_here(seat, tenant, cost, &answer))
 		return answer;
-	pending = send(seat, tenant, cost, NULL, /* awaited= */ true, &answer);
-	if (!pending)
-		return answer;
-	result = seat_await(seat, pending, &op, NULL, ask_deadline(within_us));
-	return shared_answer(&op, result);
+	return wait_for(seat, tenant, cost, within_us, NULL);
+}
+
+/* ---- Holds --------------------------------------------------------------------------- */
+
+uint64_t shared_most(struct gale_tenant *tenant)
+{
+	return fund_most(&tenant->stake);
+}
+
+struct gale_answer shared_hold(struct gale_seat *seat, struct gale_tenant *tenant,
+                               uint64_t cost, uint64_t within_us,
+                               struct tenant_units *ret_units)
+{
+	struct fund_held held;
+	struct gale_answer answer = within_us > 0
+	                                ? wait_for(seat, tenant, cost, within_us, &held)
+	                                : ask_now(seat, tenant, cost, &held);
+
+	if (answer.verdict == GALE_ALLOW)
+		*ret_units = (struct tenant_units){ .units = held.units,
+			                            .window = held.window,
+			                            .alone = held.alone };
+	return answer;
+}
+
+void shared_settle(struct gale_seat *seat, struct gale_tenant *tenant,
+                   const struct tenant_units *units, uint64_t back, uint64_t over)
+{
+	struct fund_held held = { .units = units->units,
+		                  .window = units->window,
+		                  .alone = units->alone };
+
+	fund_settle(&tenant->stake, &held, back, over, seat_look(seat));
 }

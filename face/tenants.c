@@ -516,8 +516,8 @@ void gale_budget_close(struct gale_budget *budget)
 
 #define DENIED(reason) ((struct gale_answer){ .verdict = GALE_DENY, .why = (reason) })
 
-static enum gale_why check_tenant_ask(const struct gale_seat *seat,
-                                      const struct gale_tenant *tenant, uint64_t cost)
+enum gale_why tenant_check(const struct gale_seat *seat,
+                           const struct gale_tenant *tenant, uint64_t cost)
 {
 	enum gale_why why;
 
@@ -561,10 +561,22 @@ static struct gale_answer allowed_of(struct gale_tenant *tenant, mono now,
 	};
 }
 
+bool tenant_denies(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t cost,
+                   struct gale_answer *ret_answer)
+{
+	mono now = seat_now(seat);
+
+	if (credit_covers(load_relaxed(&tenant->till.purse), now, cost) ||
+	    !till_denies(&tenant->till, now, cost))
+		return false;
+	*ret_answer = denied_again(tenant, now);
+	return true;
+}
+
 bool tenant_ask_here(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t cost,
                      struct gale_answer *ret_answer)
 {
-	enum gale_why why = check_tenant_ask(seat, tenant, cost);
+	enum gale_why why = tenant_check(seat, tenant, cost);
 	uint64_t word;
 	mono now;
 

@@ -27,6 +27,8 @@
  *   TENANT-5  The purse of a tenant that has tenants, or is below one that is closed, is empty.
  *             (TREE-1)
  *   TENANT-6  Budgets of one name lie together in the runtime's list.
+ *   TENANT-7  A hold has its tenant, and goes back once, into the window that it is from: also when
+ *             the tenant has been closed, or has tenants of its own, since.  (T1)
  *
  * Locks     The runtime's is taken before a budget's, and that before its fund's.
  *
@@ -42,6 +44,13 @@
 #include "coordinator/till.h"
 #include "face/face.h"
 #include "face/family.h"
+
+/* Units that a hold has of one window. */
+struct tenant_units {
+	uint64_t units;
+	uint64_t window;
+	bool alone; /* of no window: while the store could not be asked */
+};
 
 /* Counts of a budget, for metrics. */
 struct budget_counts {
@@ -137,6 +146,16 @@ struct gale_answer shared_ask(struct gale_seat *seat, struct gale_tenant *tenant
 /* What became of one that has waited. */
 struct gale_answer shared_answer(const struct store_op *op, enum store_result result);
 
+/* An ask for more is never allowed. */
+uint64_t shared_most(struct gale_tenant *tenant);
+/* *ret_units: what was taken, if it is allowed. */
+struct gale_answer shared_hold(struct gale_seat *seat, struct gale_tenant *tenant,
+                               uint64_t cost, uint64_t within_us,
+                               struct tenant_units *ret_units);
+/* So many of these go back, or so many more were used.  Once for each shared_hold. */
+void shared_settle(struct gale_seat *seat, struct gale_tenant *tenant,
+                   const struct tenant_units *units, uint64_t back, uint64_t over);
+
 /* ---- In escrowed.c: budgets of this process ------------------------------------------ */
 
 /* Gives back the units in the tenant's purse, and forgets remembered denials. */
@@ -149,6 +168,12 @@ void escrowed_take_back_all(struct family *family);
 /* An ask that neither purse nor memory could answer. */
 struct gale_answer escrowed_ask(struct gale_seat *seat, struct gale_tenant *tenant,
                                 uint64_t cost);
+/* The same three for holds. */
+uint64_t escrowed_most(struct gale_tenant *tenant);
+struct gale_answer escrowed_hold(struct gale_seat *seat, struct gale_tenant *tenant,
+                                 uint64_t cost, struct tenant_units *ret_units);
+void escrowed_settle(struct gale_seat *seat, struct gale_tenant *tenant,
+                     const struct tenant_units *units, uint64_t back, uint64_t over);
 void escrowed_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts);
 void escrowed_add_counts(struct gale_budget *budget, struct budget_counts *sum)
     ON(budget->lock);
@@ -164,6 +189,13 @@ static inline bool tenant_is_open(const struct gale_tenant *tenant)
 			return false;
 	return !load_relaxed(&budget->handle.closed);
 }
+
+/* May the seat ask for the tenant?  GALE_WHY_RULE if so. */
+enum gale_why tenant_check(const struct gale_seat *seat,
+                           const struct gale_tenant *tenant, uint64_t cost);
+/* An ask of so much was denied just now.  False: it may be asked. */
+bool tenant_denies(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t cost,
+                   struct gale_answer *ret_answer);
 
 /* All numbers of the budget, into a sum. */
 void budget_add_counts(struct gale_budget *budget, struct budget_counts *sum)

@@ -40,7 +40,8 @@
  *           Keep its limiters open until then.  A second one changes nothing, and is
  *           GALE_ERR_HOLD.  Do not copy a hold.
  * Limiters  As in all.h.  GCRA and token buckets have no windows: for "window", read the time in
- *           which they fill.  If a cost has no bound, see gale_token_budget (rule.h).
+ *           which they fill.  If a cost has no bound, see gale_token_budget (rule.h).  For a
+ *           tenant's share of a budget see gale_tenant_hold (tenants.h).
  * Not yet   When a node dies, its holds are not settled: their units stay used until their
  *           windows end.  Debts are of one node: another node may spend units that it has leased
  *           before they are paid.  If a seat has no ask to spare (pending_max) when it commits

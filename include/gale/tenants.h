@@ -25,6 +25,8 @@
  * and a team has users.  They share the units of their parent, by the same rules.  If a tenant has
  * had tenants, its own asks are denied (GALE_WHY_BAD_ASK): open another one below it for such asks.
  *
+ * If a call's cost is known only when it has ended, hold an upper bound of it (gale_tenant_hold).
+ *
  * A budget counts in this process alone, or over a store: then all processes that open a
  * budget of one name there share it.  Its windows are aligned to UTC, by the store's clock.
  * docs/tenants.md explains budgets.
@@ -194,16 +196,69 @@ GALE_API struct gale_answer gale_tenant_wait(struct gale_seat *seat,
                                              struct gale_tenant *tenant, uint64_t cost,
                                              uint64_t within_us);
 
+/*
+ * Holds, for a cost that is known only when the call has ended:
+ *
+ *	struct gale_tenant_held hold;
+ *
+ *	if (gale_tenant_hold(seat, tenant, at_most, &hold, within).verdict != GALE_ALLOW)
+ *		return refuse();
+ *	while (next_token(&used))
+ *		if (used >= hold.units &&
+ *		    gale_tenant_grow(seat, &hold, more, 0).verdict != GALE_ALLOW)
+ *			break;                                  stop the stream
+ *	gale_tenant_commit(seat, &hold, used);          the real cost; 0: it was cancelled
+ *
+ * Held units count as used in the window that they are from.  When the call has ended, the hold
+ * commits the real cost, and the units that it did not need go back into that window.  With a store
+ * they go back into the units that this process has in hand, and from there to the pool if they stay
+ * idle.  If that window has ended, they are gone, and a commit changes no later window.
+ *
+ * If the call cost more than was held, the tenant owes the difference until the window ends.  It is
+ * paid from the tenant's share before the tenant gets anything else, so it takes nothing of what is
+ * reserved for others, and held and used units never exceed the limit together.  What is committed
+ * exceeds it by the unpaid difference at most.
+ *
+ * A hold lives until it is settled, however long the call runs: it does not expire, and each one
+ * that was allowed needs one commit.  Any thread may settle it, with the seat of that thread;
+ * different threads must not use one hold at the same time.  Do not copy a hold.
+ */
+struct gale_tenant_held {
+	uint64_t units;      /* held; 0: nothing is */
+	bool cut;            /* the limit or the cap is held, as at_most was more */
+	uint64_t of_gale[5]; /* the library's */
+};
+
+/* As gale_tenant_wait, but the units are held.  A bound above the limit or the cap is cut to it.
+ * With within_us 0 as gale_tenant_ask. */
+GALE_API struct gale_answer
+gale_tenant_hold(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t at_most,
+                 struct gale_tenant_held *ret_hold, uint64_t within_us);
+
+/* Holds more units, of the window that is open now.  After a denial the hold is as it was. */
+GALE_API struct gale_answer gale_tenant_grow(struct gale_seat *seat,
+                                             struct gale_tenant_held *hold,
+                                             uint64_t more, uint64_t within_us);
+
+/* The call has ended, and this is its real cost; 0: it has cost nothing.  A second commit changes
+ * nothing (GALE_ERR_HOLD).  A cost above GALE_UNITS_MAX settles nothing (GALE_ERR_COST).  If the
+ * tenant or the budget was closed, the units go back all the same, nothing is owed, and the error is
+ * GALE_ERR_TENANT. */
+GALE_API enum gale_err gale_tenant_commit(struct gale_seat *seat,
+                                          struct gale_tenant_held *hold, uint64_t cost);
+
 /* May grow. */
 struct gale_tenant_counts {
 	uint64_t share; /* units of this window; 0 while the tenant is absent */
 	/* Units used in this window, without those in the purse; with a store, by this process.
-	 * If the tenant has tenants: units used by all of these, units in their purses, and
-	 * units kept for their guarantees.  The other counts are of its own asks. */
+	 * Held units count as used.  If the tenant has tenants: units used by all of these,
+	 * units in their purses, and units kept for their guarantees.  The other counts are of
+	 * its own asks. */
 	uint64_t used;
 	uint64_t ahead;   /* units in the purse */
 	uint64_t owed;    /* units that will be added to its share in later windows */
-	uint64_t allowed; /* units used since it was opened */
+	uint64_t allowed; /* units used since it was opened; those that holds gave back
+	                     stay counted */
 	uint64_t lent;    /* asks that were allowed with units beyond the share */
 	uint64_t denied;  /* asks that were denied, without remembered denials; with a
 	                     store, also those that got no answer from it */

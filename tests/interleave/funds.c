@@ -40,6 +40,7 @@ static struct stage {
 	struct coordinator coordinator; /* its lock and its words alone */
 	struct store_call *sent;
 	struct call calls[SEATS];
+	struct fund_held held;
 	uint64_t beyond; /* so many more are granted than are asked for */
 	uint64_t before; /* so many were used at the beginning */
 	bool gone;
@@ -177,7 +178,8 @@ static void ask(int seat, bool waits)
 
 	call->op.cost = COST;
 	call->wait = (struct fund_wait){ .done = is_done, .op = &call->op };
-	switch (fund_ask(&s->stake, COST, now, waits ? &call->wait : NULL, &answer)) {
+	switch (
+	    fund_ask(&s->stake, COST, now, waits ? &call->wait : NULL, NULL, &answer)) {
 	case FUND_ALLOWED:
 		call->used = COST;
 		break;
@@ -240,6 +242,33 @@ void begin_fund_with_units(void)
 	s->calls[0] = (struct call){ .used = 0 };
 	must_hold(credit_units(load_relaxed(&s->till.purse)) == COST);
 	s->before = COST;
+}
+
+void begin_fund_with_hold(void)
+{
+	struct call *call;
+	struct gale_answer answer;
+
+	begin_fund();
+	call = &s->calls[0];
+	call->op.cost = COST;
+	call->wait = (struct fund_wait){ .done = is_done, .op = &call->op };
+	must_hold(fund_ask(&s->stake, COST, now, &call->wait, &s->held, &answer) ==
+	          FUND_WAITS);
+	turn();
+	must_hold(call->done && s->held.units == COST);
+	*call = (struct call){ .used = 0 };
+	s->before = COST;
+}
+
+void fund_seat_settles(void)
+{
+	fund_settle(&s->stake, &s->held, COST, 0, now);
+}
+
+void fund_seat_settles_as_used(void)
+{
+	fund_settle(&s->stake, &s->held, 0, 0, now);
 }
 
 void anybody_counts(void)

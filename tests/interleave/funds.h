@@ -13,6 +13,10 @@
 /* A tenant that has nothing; and one that has units in its till. */
 void begin_fund(void);
 void begin_fund_with_units(void);
+/* A call holds units, and gives all of them back, or none. */
+void begin_fund_with_hold(void);
+void fund_seat_settles(void);
+void fund_seat_settles_as_used(void);
 
 /* A call that waits. */
 void fund_seat_asks(void);

@@ -36,8 +36,8 @@ declare -A tests=(
 	[groups]=$(echo tests/unit/{group,group_falls,member,fleet}_test)
 	[learns]=$(echo tests/unit/{estimate,fleet_learns}_test)
 	[leases]=$(echo tests/unit/{lease,memory_lend,value,borrow,overdue,sizer}_test)
-	[tenants]=$(echo tests/unit/{escrow,escrow_crowd,escrow_tree,tenants}_test)
-	[pools]=$(echo tests/unit/{pool,pools,claim,shared,regions,fund,fund_told,alone}_test)
+	[tenants]=$(echo tests/unit/{escrow,escrow_crowd,escrow_tree,tenants,tenant_holds,tenant_holds_lot}_test)
+	[pools]=$(echo tests/unit/{pool,pools,claim,shared,shared_holds,regions,fund,fund_told,alone}_test)
 	[holds]=$(echo tests/unit/{hold,holds,whole}_test)
 	[closes]=tests/interleave/interleave_test
 	[funds]=tests/interleave/interleave_test
@@ -62,7 +62,7 @@ judge() ( # JUDGE
 	sim | guards | ponds) run "${tests[$1]}" --seeds "0-$((seeds - 1))" ;;
 	changes) run "${tests[$1]}" --changes --seeds "0-$((10 * seeds - 1))" ;;
 	funds)
-		for program in 'ask, claim' 'ask, give up' till 'till, close'; do
+		for program in 'ask, claim' 'ask, give up' till 'till, close' 'hold, close' 'spend, close'; do
 			run "${tests[$1]}" --program "$program"
 		done
 		;;
@@ -338,6 +338,16 @@ mutant engine/escrow.c 'who was not there is owed a share' \
 	'|| tenant->came_us > escrow->window)' '|| tenant->came_us > escrow->now_us)' tenants
 mutant engine/escrow.c 'who comes back has what it has missed (T4)' \
 	'	if (tenant->refused == 0 || tenant->came_us > escrow->window)' '	if (tenant->came_us > escrow->window) return due - lesser(due, tenant->spent); else if (tenant->refused == 0)' tenants
+mutant engine/escrow.c 'a tenant that owes units is admitted (ESCROW-5)' \
+	'else if (tenant->debt == 0)' 'else' tenants
+mutant engine/escrow.c 'a window that is over is debited (ESCROW-5)' \
+	'if (window != escrow->window || tenant->window != window)' 'if (window > escrow->window)' tenants
+mutant face/escrowed.c 'what a hold does not need is lost (TENANT-7)' \
+	'escrow_give(&family->escrow, tenant->locked.number, back, window);' '(void)back;' tenants
+mutant face/escrowed.c 'the hold of a tenant that was closed gives back to the next one (TENANT-7)' \
+	'if (family->handles[tenant->locked.number] != tenant)' 'if (!family->handles[tenant->locked.number])' tenants
+mutant face/tenant_hold.c 'units of the window before go back (TENANT-7)' \
+	'		back = units.units;' '		(void)0;' tenants
 mutant engine/escrow.c 'a share is kept though the level has moved' \
 	'if (tenant->level != escrow->level) {' 'if (tenant->level == 0) {' tenants
 mutant engine/escrow_level.c 'a level is lowered below what was used' \
@@ -383,6 +393,12 @@ mutant engine/pool.c 'windows of two lengths overlap' \
 	'if (!agrees && start < pool->window + pool->period_us)' 'if (!agrees && start < pool->window)' pools
 mutant engine/claim.c 'units live until the window ends by a clock that is fast (CLAIM-1)' \
 	'claim->end = same ? mono_later(claim->end, end) : end; /* CLAIM-1 */' 'claim->end = same ? claim->turns : turns; (void)end;' pools
+mutant coordinator/stake.c 'a debt is paid last (CLAIM-8)' \
+	'	claim_pay(claim, now); /* CLAIM-8 */' '' pools
+mutant coordinator/stake.c 'what a hold does not need goes back into the next window (FUND-12)' \
+	'if (claim->window == held->window)' 'if (claim->window >= held->window)' pools
+mutant coordinator/stake.c 'a stake leaves before its holds (FUND-12)' \
+	'return stake->locked.holds > 0 &&' 'return stake->locked.holds > 9 &&' pools
 mutant engine/claim.c 'units of the window before stay in hand (CLAIM-2)' \
 	'claim->granted = claim->back = claim->taken = 0;' 'claim->back = 0;' pools
 mutant engine/claim.c 'idle units do not go back (FUND-3, CLAIM-5)' \
@@ -445,6 +461,8 @@ mutant coordinator/due.h 'a turn that somebody wants is forgotten (DUE-1)' \
 	'while (word != 0 && !swap_if_relaxed' 'while (!swap_if_relaxed' funds
 mutant coordinator/stake.c 'an ask that waits wakes nobody (DUE-1)' \
 	'wakes = said != FUND_DENIED && !stake' 'wakes = said == FUND_DENIED && !stake' funds
+mutant coordinator/stake.c 'a stake that leaves is not told of its last hold (FUND-12)' \
+	'wakes = stake->locked.leaves || (' 'wakes = (' funds
 mutant coordinator/fund_turn.c 'an ask that came during a call waits for another (DUE-1)' \
 	'fund->due = mono_earlier(fund->due, now);' '(void)now;' funds
 mutant coordinator/stake.c 'what is taken from a till meanwhile is there again (FUND-1)' \

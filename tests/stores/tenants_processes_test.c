@@ -9,6 +9,9 @@
  * half of the limit is used: a tenant without asks meanwhile finds its guarantee.  The last process
  * comes when the others are at it.  Windows are of a day, so that none turns.
  *
+ * In two more the cost of a call is known afterwards: processes hold a bound, let it grow, and commit.  In
+ * the second of these no process asks for the last tenant until half of the limit is used.
+ *
  * A process mostly waits for round trips, and these take long where others have the machine.  So all
  * budgets of one kind run at the same time, each with processes and a board of its own.
  */
@@ -40,6 +43,8 @@
 #define HEAVY 8 /* the least weight of the others then */
 #define LIMIT 3000
 #define COST_MOST 3
+#define HOLD_MOST 12 /* that a call has */
+#define LATE (TENANTS - 1)
 #define SEEDS LONG_OR_BRIEF(4, 1)
 #define SECONDS 240 /* a process that takes so long is ended */
 #define WITHIN GALE_SECONDS(10)
@@ -51,11 +56,13 @@ static struct board {
 } * boards;                 /* of all budgets that run; shared */
 static struct board *board; /* of this process, or the one that is judged */
 
+enum kind { ASKS, CHANGES, HOLDS, LATE_HOLDS };
+
 /* A budget that runs, and its processes. */
 struct run {
 	int which;
 	uint64_t seed;
-	bool changes;
+	enum kind kind;
 	struct board *board;
 	pid_t children[PROCESSES];
 };
@@ -70,14 +77,16 @@ struct node {
 	struct gale_seat *seat;
 	struct gale_tenant *tenants[TENANTS];
 	struct gale_terms terms[TENANTS];
+	struct gale_tenant_held calls[TENANTS]; /* no units: none runs */
 	struct chance chance;
+	enum kind kind;
 };
 
 static const char *const names[TENANTS] = { "a", "b", "c" };
 
 /* ---- A process ----------------------------------------------------------------------- */
 
-static void open_budget(struct node *node, int which, uint64_t seed, bool changes)
+static void open_budget(struct node *node, int which, uint64_t seed)
 {
 	struct gale_budget_config budget = { .limit = LIMIT,
 		                             .window_us = GALE_DAYS(1),
@@ -87,7 +96,7 @@ static void open_budget(struct node *node, int which, uint64_t seed, bool change
 	struct gale_config config = { .shards = 1 };
 	char name[32];
 
-	snprintf(name, sizeof(name), "b%u%s", (unsigned)seed, changes ? "c" : "");
+	snprintf(name, sizeof(name), "b%u.%u", (unsigned)seed, (unsigned)node->kind);
 	budget.name = name;
 	must(gale_runtime_open(&config, &node->runtime) == GALE_ERR_OK);
 	must(gale_store_open(node->runtime, &store, &node->store) == GALE_ERR_OK);
@@ -98,9 +107,10 @@ static void open_budget(struct node *node, int which, uint64_t seed, bool change
 
 /* The same terms in each process, as they follow from the seed.  By weight the shy one's share would
  * be less than its guarantee. */
-static void open_tenants(struct node *node, uint64_t seed, bool changes)
+static void open_tenants(struct node *node, uint64_t seed)
 {
 	struct chance chance = { seed };
+	bool changes = node->kind == CHANGES;
 
 	for (size_t i = 0; i < TENANTS; i++) {
 		struct gale_terms terms = { .name = names[i] };
@@ -126,11 +136,30 @@ static void close_node(struct node *node)
 	gale_runtime_close(node->runtime);
 }
 
+static void end_call(struct node *node, size_t i, uint64_t cost)
+{
+	must(gale_tenant_commit(node->seat, &node->calls[i], cost) == GALE_ERR_OK);
+	(void)add_relaxed(&board->used[i], cost);
+}
+
+static struct gale_answer begin_call(struct node *node, size_t i, uint64_t bound)
+{
+	return gale_tenant_hold(node->seat, node->tenants[i], bound, &node->calls[i],
+	                        WITHIN);
+}
+
+/* Of a call that is held, the cost is one unit at least. */
 static struct gale_answer ask(struct node *node, size_t i, uint64_t cost)
 {
-	struct gale_answer answer =
-	    gale_tenant_wait(node->seat, node->tenants[i], cost, WITHIN);
+	struct gale_answer answer;
 
+	if (node->kind >= HOLDS) {
+		answer = begin_call(node, i, cost);
+		if (answer.verdict == GALE_ALLOW)
+			end_call(node, i, chance_between(&node->chance, 1, cost));
+		return answer;
+	}
+	answer = gale_tenant_wait(node->seat, node->tenants[i], cost, WITHIN);
 	if (answer.verdict == GALE_ALLOW)
 		(void)add_relaxed(&board->used[i], cost);
 	return answer;
@@ -159,7 +188,7 @@ static void wait_until(bool (*holds)(void *arg), void *arg)
 
 static void be_present(struct node *node)
 {
-	for (size_t i = 0; i < TENANTS; i++) {
+	for (size_t i = 0; i < TENANTS - (node->kind == LATE_HOLDS); i++) {
 		struct first_ask first = { node, i };
 
 		wait_until(is_answered, &first);
@@ -213,6 +242,31 @@ static void spend_while_terms_change(struct node *node)
 			change_terms(node);
 		(void)ask(node, i, chance_between(&node->chance, 1, COST_MOST));
 	}
+}
+
+/* A call of each tenant runs at most; of all together, less than a quarter of the limit.  The rest of a
+ * hold goes back into what this process has in hand. */
+static void spend_by_holds(struct node *node)
+{
+	struct chance *c = &node->chance;
+
+	while (used_by_all() < LIMIT / 4 * 3) {
+		bool is_late = node->kind == LATE_HOLDS && !half_is_used(NULL);
+		size_t i = chance_below(c, TENANTS - is_late);
+		struct gale_tenant_held *call = &node->calls[i];
+
+		if (call->units == 0)
+			(void)begin_call(node, i, chance_between(c, 1, HOLD_MOST));
+		else if (chance_one_in(c, 3) && call->units < HOLD_MOST)
+			(void)gale_tenant_grow(
+			    node->seat, call,
+			    chance_between(c, 1, HOLD_MOST - call->units), WITHIN);
+		else
+			end_call(node, i, chance_between(c, 0, call->units));
+	}
+	for (size_t i = 0; i < TENANTS; i++)
+		if (node->calls[i].units > 0)
+			end_call(node, i, chance_between(c, 0, node->calls[i].units));
 }
 
 static bool is_spent(const struct gale_answer *answer)
@@ -275,18 +329,20 @@ static bool finds_its_guarantee(struct node *node)
 	return got == GUARANTEE;
 }
 
-static int live(int which, uint64_t seed, bool changes, unsigned who)
+static int live(int which, uint64_t seed, enum kind kind, unsigned who)
 {
-	struct node node = { .chance = { seed * PROCESSES + who } };
+	struct node node = { .chance = { seed * PROCESSES + who }, .kind = kind };
 	bool holds = true;
 
 	alarm(SECONDS);
 	if (who == PROCESSES - 1)
 		wait_until(some_is_used, NULL);
-	open_budget(&node, which, seed, changes);
-	open_tenants(&node, seed, changes);
+	open_budget(&node, which, seed);
+	open_tenants(&node, seed);
 	be_present(&node);
-	if (changes) {
+	if (kind >= HOLDS)
+		spend_by_holds(&node);
+	if (kind == CHANGES) {
 		spend_while_terms_change(&node);
 		wait_for_all();
 		spend_under_calm_terms(&node);
@@ -310,7 +366,7 @@ static void start(struct run *run)
 		run->children[who] = fork();
 		must(run->children[who] >= 0);
 		if (run->children[who] == 0)
-			_exit(live(run->which, run->seed, run->changes, who));
+			_exit(live(run->which, run->seed, run->kind, who));
 	}
 }
 
@@ -341,7 +397,7 @@ static void check_limit(const struct run *run)
 }
 
 /* No process is left behind, whatever is found. */
-static void run_all(bool changes, void (*judge)(uint64_t seed))
+static void run_all(enum kind kind, void (*judge)(uint64_t seed))
 {
 	struct run runs[RUNS];
 	bool well[RUNS];
@@ -349,7 +405,7 @@ static void run_all(bool changes, void (*judge)(uint64_t seed))
 	for (size_t i = 0; i < RUNS; i++) {
 		runs[i] = (struct run){ .which = (int)(i % BOTH),
 			                .seed = i / BOTH + 1,
-			                .changes = changes,
+			                .kind = kind,
 			                .board = &boards[i] };
 		start(&runs[i]);
 	}
@@ -384,7 +440,7 @@ static void check_weights(uint64_t seed)
 static void tenants_of_processes_get_by_weight(void **state)
 {
 	(void)state;
-	run_all(/* changes= */ false, check_weights);
+	run_all(ASKS, check_weights);
 }
 
 /* The guarantee is what a process looks for itself. */
@@ -396,7 +452,35 @@ static void check_nothing(uint64_t seed)
 static void terms_that_processes_change_hold(void **state)
 {
 	(void)state;
-	run_all(/* changes= */ true, check_nothing);
+	run_all(CHANGES, check_nothing);
+}
+
+/* T4: what is known afterwards is as fair. */
+static void costs_that_are_known_afterwards_are_fair(void **state)
+{
+	(void)state;
+	run_all(HOLDS, check_weights);
+}
+
+/* Of what it has missed nothing is made up for. */
+static void check_late(uint64_t seed)
+{
+	struct chance chance = { seed };
+	double parts[TENANTS], weights[TENANTS];
+
+	for (size_t i = 0; i < TENANTS; i++) {
+		weights[i] = (double)chance_between(&chance, 1, 4);
+		parts[i] = (double)load_relaxed(&board->used[i]) / weights[i];
+	}
+	for (size_t i = 0; i < LATE; i++)
+		assert_true(parts[LATE] <= parts[i] + HOLD_MOST / weights[LATE] +
+		                               HOLD_MOST / weights[i]);
+}
+
+static void who_comes_late_gains_nothing_by_it(void **state)
+{
+	(void)state;
+	run_all(LATE_HOLDS, check_late);
 }
 
 static void open_boards(void)
@@ -417,6 +501,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tenants_of_processes_get_by_weight),
 		cmocka_unit_test(terms_that_processes_change_hold),
+		cmocka_unit_test(costs_that_are_known_afterwards_are_fair),
+		cmocka_unit_test(who_comes_late_gains_nothing_by_it),
 	};
 	int failed;
 

@@ -109,16 +109,23 @@ enum fund_said ask_now(int stake, uint64_t cost)
 {
 	struct gale_answer answer;
 
-	return fund_ask(&scene.stakes[stake], cost, scene.now, NULL, &answer);
+	return fund_ask(&scene.stakes[stake], cost, scene.now, NULL, NULL, &answer);
 }
 
-enum fund_said ask(int stake, uint64_t cost, struct asked *asked)
+enum fund_said hold(int stake, uint64_t cost, struct asked *asked,
+                    struct fund_held *held)
 {
 	struct gale_answer answer;
 
 	*asked = (struct asked){ .wait = { .done = on_done }, .op = { .cost = cost } };
 	asked->wait.op = &asked->op;
-	return fund_ask(&scene.stakes[stake], cost, scene.now, &asked->wait, &answer);
+	return fund_ask(&scene.stakes[stake], cost, scene.now, &asked->wait, held,
+	                &answer);
+}
+
+enum fund_said ask(int stake, uint64_t cost, struct asked *asked)
+{
+	return hold(stake, cost, asked, NULL);
 }
 
 void turn(void)

@@ -52,6 +52,9 @@ struct asked {
 
 /* One that waits, if it has to. */
 enum fund_said ask(int stake, uint64_t cost, struct asked *asked);
+/* The same, and what it gets is held. */
+enum fund_said hold(int stake, uint64_t cost, struct asked *asked,
+                    struct fund_held *held);
 /* One that does not. */
 enum fund_said ask_now(int stake, uint64_t cost);
 /* It is done, and this is its answer. */

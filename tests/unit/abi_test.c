@@ -169,6 +169,9 @@
 	F(gale_tenant_counts, quanta, 56, 8)                                           \
 	F(gale_tenant_counts, trips, 64, 8)                                            \
 	F(gale_tenant_counts, alone, 72, 8)                                            \
+	F(gale_tenant_held, units, 0, 8)                                               \
+	F(gale_tenant_held, cut, 8, 1)                                                 \
+	F(gale_tenant_held, of_gale, 16, 40)                                           \
 	F(gale_metric, name, 0, 8)                                                     \
 	F(gale_metric, value, 8, 8)                                                    \
 	F(gale_http_policy, name, 0, 8)                                                \
@@ -194,6 +197,7 @@
 	S(gale_budget_config, 64, true)                                                \
 	S(gale_terms, 48, true)                                                        \
 	S(gale_tenant_counts, 80, true)                                                \
+	S(gale_tenant_held, 56, false)                                                 \
 	S(gale_entry, 32, false)                                                       \
 	S(gale_on_fenced, 8, false)                                                    \
 	S(gale_metric, 16, true)                                                       \

@@ -670,17 +670,37 @@ static void check_reserve(struct world *world, const struct books *books)
 	assert_true(sum <= most(escrow->set.limit, books->used));
 }
 
+/* What was paid of a debt since the books were written.  ESCROW-1 */
+static void book_paid(const struct world *world, struct books *books, uint32_t number,
+                      uint64_t admitted)
+{
+	uint64_t paid =
+	    escrow_used(&world->escrow, number) - books->by[number] - admitted;
+
+	books->used += paid;
+	books->by[number] += paid;
+	assert_true(books->used <= books->limit);
+}
+
 static void ask_by_lot(struct world *world, struct books *books, uint64_t *seed)
 {
 	struct escrow *escrow = &world->escrow;
 	uint32_t number = (uint32_t)lot(seed, ROOM);
 	uint64_t cost = 1 + lot(seed, lot(seed, 4) == 0 ? escrow->set.limit : 4);
-	uint64_t used = books->by[number];
 	struct escrow_answer answer;
+	uint64_t used;
 
 	if (escrow->tenants[number].list == ESCROW_FREE)
 		return;
 	answer = ask(world, number, cost);
+	book_paid(world, books, number, answer.admitted ? cost : 0);
+	used = books->by[number];
+	if (escrow->tenants[number].debt > 0) { /* ESCROW-5 */
+		assert_false(answer.admitted);
+		assert_int_equal(answer.remaining, 0);
+		check_reserve(world, books);
+		return;
+	}
 	if (books->used + cost <= escrow->set.limit && used + cost <= answer.share)
 		assert_true(answer.admitted);
 	if (!answer.admitted)
@@ -707,6 +727,21 @@ static void give_by_lot(struct world *world, struct books *books, uint64_t *seed
 	books->by[number] -= units;
 }
 
+static void debit_by_lot(struct world *world, struct books *books, uint64_t *seed)
+{
+	struct escrow *escrow = &world->escrow;
+	uint32_t number = (uint32_t)lot(seed, ROOM);
+	uint64_t units = 1 + lot(seed, 40);
+
+	if (escrow->tenants[number].list == ESCROW_FREE)
+		return;
+	escrow_debit(escrow, number, units, escrow->window - PERIOD_US);
+	assert_int_equal(escrow_used(escrow, number), books->by[number]);
+	escrow_debit(escrow, number, units, escrow->window);
+	book_paid(world, books, number, 0);
+	check_reserve(world, books);
+}
+
 static void play(uint64_t number)
 {
 	uint64_t seed = number;
@@ -730,6 +765,8 @@ static void play(uint64_t number)
 			change_by_lot(&world, &books, &seed);
 		else if (lot(&seed, 20) == 0)
 			give_by_lot(&world, &books, &seed);
+		else if (lot(&seed, 20) == 0)
+			debit_by_lot(&world, &books, &seed);
 		else
 			ask_by_lot(&world, &books, &seed);
 		turn_page(&books, &world);
@@ -775,6 +812,52 @@ static void a_level_is_lowered_as_if_it_were_found(void **state)
 			assert_int_equal(shares[j], escrow_share(&world.escrow, j));
 	}
 	assert_true(lowered > LONG_OR_BRIEF(10000, 1000));
+}
+
+/* ---- Costs above what was admitted --------------------------------------------------- */
+
+/* Of two with half of 100 each.  ESCROW-5 */
+static void what_was_used_beyond_is_paid_first(void **state)
+{
+	struct world world;
+	uint32_t a, b;
+
+	(void)state;
+	open_world(&world, 100);
+	a = add_with(&world, (struct escrow_terms){ .cap = 100, .weight = 1 });
+	b = add_with(&world, (struct escrow_terms){ .cap = 100, .weight = 1 });
+	assert_true(ask(&world, a, 20).admitted && ask(&world, b, 1).admitted);
+	escrow_debit(&world.escrow, a, 40, world.escrow.window);
+	assert_int_equal(escrow_used(&world.escrow, a), 50);
+	assert_int_equal(world.escrow.tenants[a].debt, 10);
+	escrow_give(&world.escrow, a, 4, world.escrow.window);
+	assert_false(ask(&world, a, 1).admitted);
+	assert_int_equal(escrow_used(&world.escrow, a), 50);
+	assert_true(ask(&world, b, 49).admitted);
+	world.now_us += PERIOD_US;
+	assert_true(ask(&world, a, 50).admitted);
+}
+
+static void units_of_who_was_removed_come_back(void **state)
+{
+	struct escrow_terms terms = { .cap = 100, .weight = 1 };
+	struct world world;
+	uint32_t a, b;
+
+	(void)state;
+	open_world(&world, 100);
+	a = add_with(&world, terms);
+	assert_true(ask(&world, a, 60).admitted);
+	escrow_remove(&world.escrow, a);
+	b = add_with(&world, terms);
+	assert_false(ask(&world, b, 41).admitted);
+	escrow_give_removed(&world.escrow, 50, world.escrow.window - PERIOD_US);
+	assert_false(ask(&world, b, 41).admitted);
+	escrow_give_removed(&world.escrow, 50, world.escrow.window);
+	assert_true(escrow_valid(&world.escrow));
+	assert_true(ask(&world, b, 90).admitted);
+	escrow_give_removed(&world.escrow, 11, world.escrow.window); /* never held */
+	assert_int_equal(world.escrow.used, 100);
 }
 
 /* ---- What a fleet of tenants gets ---------------------------------------------------- */
@@ -1012,6 +1095,8 @@ int main(void)
 		cmocka_unit_test(what_a_large_cost_leaves_is_owed),
 		cmocka_unit_test(who_was_not_there_is_owed_nothing),
 		cmocka_unit_test(nobody_waits_for_ever_for_what_is_owed),
+		cmocka_unit_test(what_was_used_beyond_is_paid_first),
+		cmocka_unit_test(units_of_who_was_removed_come_back),
 		cmocka_unit_test(what_is_drawn_by_lot_keeps_the_laws),
 		cmocka_unit_test(a_level_is_lowered_as_if_it_were_found),
 		cmocka_unit_test(a_window_is_used_up_though_tenants_pause),

@@ -549,6 +549,164 @@ static void a_refusal_ends_with_its_terms(void **state)
 	assert_true(asked.done && asked.op.answer.verdict == GALE_ALLOW);
 }
 
+/* ---- Holds --------------------------------------------------------------------------- */
+
+static void settle(const struct fund_held *held, uint64_t back, uint64_t over)
+{
+	fund_settle(&scene.stakes[0], held, back, over, scene.now);
+}
+
+/* One that waits is told what it has.  FUND-12 */
+static void what_was_held_goes_back_into_its_window(void **state)
+{
+	struct fund_held held, next;
+	struct asked asked;
+
+	(void)state;
+	assert_int_equal(hold(0, 10, &asked, &held), FUND_WAITS);
+	turn();
+	answer(1, 10, DAY_US / 2);
+	answers(&asked, GALE_ALLOW, GALE_WHY_OWN);
+	assert_int_equal(held.units, 10);
+	assert_int_equal(held.window, 1);
+	assert_int_equal(in_till(0), 0);
+	settle(&held, 7, 0);
+	assert_int_equal(in_till(0), 7);
+	assert_int_equal(hold(0, 5, &asked, &held), FUND_ALLOWED);
+	assert_int_equal(in_till(0), 2);
+	scene.now = mono_after(scene.now, DAY_US * 1000);
+	assert_int_equal(hold(0, 3, &asked, &next), FUND_WAITS);
+	turn();
+	answer(2, 3, DAY_US / 2);
+	settle(&held, 4, 0); /* of the window before */
+	assert_int_equal(in_till(0), 0);
+	assert_int_equal(next.window, 2);
+	settle(&next, 3, 0);
+	assert_int_equal(in_till(0), 3);
+}
+
+/* CLAIM-8 */
+static void what_is_owed_is_paid_before_an_ask_has_any(void **state)
+{
+	struct fund_held held;
+	struct asked asked;
+
+	(void)state;
+	assert_int_equal(hold(0, 10, &asked, &held), FUND_WAITS);
+	turn();
+	answer(1, 12, DAY_US / 2);
+	settle(&held, 0, 5); /* two are in hand */
+	assert_int_equal(in_till(0), 0);
+	assert_int_equal(ask(0, 4, &asked), FUND_WAITS);
+	turn();
+	assert_int_equal(asked_of(scene.sent)->least, 7);
+	answer(1, 16, DAY_US / 2); /* one more than is owed */
+	assert_false(asked.done);
+	assert_int_equal(in_till(0), 1);
+	turn();
+	assert_int_equal(asked_of(scene.sent)->least, 3);
+	answer(1, 19, DAY_US / 2);
+	answers(&asked, GALE_ALLOW, GALE_WHY_OWN);
+	assert_int_equal(in_till(0), 0);
+}
+
+static void a_debt_ends_with_its_window(void **state)
+{
+	struct fund_held held;
+	struct asked asked;
+
+	(void)state;
+	assert_int_equal(hold(0, 10, &asked, &held), FUND_WAITS);
+	turn();
+	answer(1, 10, DAY_US / 2);
+	settle(&held, 0, 5);
+	scene.now = mono_after(scene.now, DAY_US * 1000);
+	assert_int_equal(ask(0, 4, &asked), FUND_WAITS);
+	turn();
+	assert_int_equal(asked_of(scene.sent)->least, 4);
+	answer(2, 4, DAY_US / 2);
+	answers(&asked, GALE_ALLOW, GALE_WHY_OWN);
+}
+
+static void a_hold_of_units_alone_gives_nothing_back(void **state)
+{
+	const struct pool_ask terms = { .cap = GALE_UNITS_MAX, .weight = 1 };
+	struct fund_held held;
+	struct asked asked;
+
+	(void)state;
+	stake_set_terms(&scene.stakes[0], &terms, /* alone= */ 10);
+	assert_int_equal(hold(0, 8, &asked, &held), FUND_WAITS);
+	turn();
+	lose();
+	answers(&asked, GALE_ALLOW, GALE_WHY_LATE);
+	assert_true(held.alone);
+	settle(&held, 8, 0);
+	assert_int_equal(ask_now(0, 3), FUND_WAITS);
+	assert_int_equal(ask_now(0, 2), FUND_ALLOWED);
+	assert_int_equal(in_till(0), 0);
+}
+
+/* FUND-12: until its holds are settled, or its window is over. */
+static void a_stake_that_leaves_waits_for_its_holds(void **state)
+{
+	struct fund_held held[2];
+	struct asked asked;
+
+	(void)state;
+	have(0, 30);
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(hold(0, 10, &asked, &held[i]), FUND_ALLOWED);
+	stake_close(&scene.stakes[0]);
+	turn();
+	assert_int_equal(asked_of(scene.sent)->back, 10);
+	answer(1, 31, DAY_US / 2);
+	turn();
+	assert_null(scene.sent);
+	assert_int_equal(scene.dropped, 0);
+	settle(&held[0], 6, 0);
+	turn();
+	assert_int_equal(asked_of(scene.sent)->back, 16);
+	answer(1, 31, DAY_US / 2);
+	turn();
+	assert_int_equal(scene.dropped, 0);
+	wait_for_turn();
+	assert_int_equal(scene.dropped, 1);
+	settle(&held[1], 10, 0);
+	turn();
+	assert_null(scene.sent);
+}
+
+static void a_stake_that_leaves_goes_when_its_last_hold_is_settled(void **state)
+{
+	struct fund_held held;
+	struct asked asked;
+
+	(void)state;
+	have(0, 10);
+	assert_int_equal(hold(0, 10, &asked, &held), FUND_ALLOWED);
+	stake_close(&scene.stakes[0]);
+	turn();
+	assert_int_equal(scene.dropped, 0);
+	settle(&held, 0, 0);
+	turn();
+	assert_int_equal(scene.dropped, 1);
+}
+
+/* The runtime ends. */
+static void a_fund_that_ends_waits_for_no_hold(void **state)
+{
+	struct fund_held held;
+	struct asked asked;
+
+	(void)state;
+	have(0, 10);
+	assert_int_equal(hold(0, 10, &asked, &held), FUND_ALLOWED);
+	fund_end(&scene.fund);
+	turn();
+	assert_int_equal(scene.dropped, STAKES);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_scene, close_scene)
 
 int main(void)
@@ -580,6 +738,13 @@ int main(void)
 		TEST(a_refusal_for_ever_is_not_believed),
 		TEST(who_does_not_wait_leaves_the_quantum_as_it_was),
 		TEST(a_grant_that_came_just_now_does_not_shrink_the_next),
+		TEST(what_was_held_goes_back_into_its_window),
+		TEST(what_is_owed_is_paid_before_an_ask_has_any),
+		TEST(a_debt_ends_with_its_window),
+		TEST(a_hold_of_units_alone_gives_nothing_back),
+		TEST(a_stake_that_leaves_waits_for_its_holds),
+		TEST(a_stake_that_leaves_goes_when_its_last_hold_is_settled),
+		TEST(a_fund_that_ends_waits_for_no_hold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

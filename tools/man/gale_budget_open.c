@@ -5,14 +5,30 @@
  *
  * Errors   RUNTIME CONFIG RET MEMORY SYSTEM STORE NAME FORKED FENCED SIZE BUDGET TENANT
  *          BUDGET_LIMIT BUDGET_WINDOW PROTECT TENANTS LENDING TENANT_WEIGHT CAP GUARANTEE
- *          TENANTS_FULL PARENT PARENT_STORE DEPTH ALONE_UNITS TENANT_NAME
+ *          TENANTS_FULL PARENT PARENT_STORE DEPTH ALONE_UNITS TENANT_NAME SEAT COST HOLD
  *
  * Prints
  *	big gets 40, small gets 20
+ *	a call that held 30 has cost 10: 35 are left
  */
 #include <stdio.h>
 
 #include <gale/tenants.h>
+
+static int use_by_hold(struct gale_seat *seat, struct gale_tenant *tenant)
+{
+	struct gale_tenant_held hold;
+	struct gale_tenant_counts counts;
+
+	if (gale_tenant_hold(seat, tenant, 25, &hold, 0).verdict != GALE_ALLOW ||
+	    gale_tenant_grow(seat, &hold, 5, 0).verdict != GALE_ALLOW)
+		return 1;
+	printf("a call that held %d has cost 10: ", (int)hold.units);
+	if (gale_tenant_commit(seat, &hold, 10) || gale_tenant_stats(tenant, &counts))
+		return 1;
+	printf("%d are left\n", (int)(counts.share - counts.used));
+	return 0;
+}
 
 int main(void)
 {
@@ -40,9 +56,11 @@ int main(void)
 
 	of_small.guarantee = 30; /* from now on */
 	if (gale_tenant_set_terms(small, &of_small) ||
-	    gale_budget_set_limit(budget, 90))
+	    gale_budget_set_limit(budget, 105))
 		return 1;
 	gale_tenant_close(big);
+	if (use_by_hold(seat, small))
+		return 1;
 	gale_tenant_close(small);
 	gale_leave(seat);
 	gale_budget_close(budget);

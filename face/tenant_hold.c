@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * tenant_hold.c -- units of a tenant's share are held until it is known what the call has cost.
+ *
+ *     hold, grow --> units of the window that is open --> commit: back, or a debt
+ *
+ * The host keeps the words (struct gale_tenant_held).  Units of the window that was asked last may
+ * still go back; those of windows before are past.
+ *
+ * Threads   The seat's own; a hold is one thread's at a time.
+ */
+#include "face/checks.h"
+#include "face/tenants.h"
+
+/* gale_tenant_held.of_gale */
+enum { HELD_TENANT, HELD_NODE, HELD_UNITS, HELD_WINDOW, HELD_ALONE };
+
+static struct gale_tenant *tenant_of(const struct gale_tenant_held *hold)
+{
+	return (struct gale_tenant *)(uintptr_t)hold->of_gale[HELD_TENANT];
+}
+
+static bool is_held(const struct gale_seat *seat, const struct gale_tenant_held *hold)
+{
+	return hold && hold->units > 0 &&
+	       hold->of_gale[HELD_NODE] == seat->handle.runtime->node;
+}
+
+/* Those that may go back. */
+static struct tenant_units units_of(const struct gale_tenant_held *hold)
+{
+	return (struct tenant_units){ .units = hold->of_gale[HELD_UNITS],
+		                      .window = hold->of_gale[HELD_WINDOW],
+		                      .alone = hold->of_gale[HELD_ALONE] != 0 };
+}
+
+static void put_units(struct gale_tenant_held *hold, const struct tenant_units *units)
+{
+	hold->of_gale[HELD_UNITS] = units->units;
+	hold->of_gale[HELD_WINDOW] = units->window;
+	hold->of_gale[HELD_ALONE] = units->alone;
+}
+
+/* ---- Holding and growing ---------------------------------------------------------- */
+
+static struct gale_answer denied(enum gale_why why)
+{
+	return (struct gale_answer){ .verdict = GALE_DENY, .why = why };
+}
+
+/* It may be asked. */
+static struct gale_answer take(struct gale_seat *seat, struct gale_tenant *tenant,
+                               uint64_t cost, uint64_t within_us,
+                               struct tenant_units *ret_units)
+{
+	struct gale_answer answer;
+
+	if (tenant_denies(seat, tenant, cost, &answer))
+		return answer;
+	return is_shared(tenant->budget)
+	           ? shared_hold(seat, tenant, cost, within_us, ret_units)
+	           : escrowed_hold(seat, tenant, cost, ret_units);
+}
+
+static uint64_t most_of(struct gale_tenant *tenant)
+{
+	return is_shared(tenant->budget) ? shared_most(tenant) : escrowed_most(tenant);
+}
+
+struct gale_answer gale_tenant_hold(struct gale_seat *seat, struct gale_tenant *tenant,
+                                    uint64_t at_most, struct gale_tenant_held *ret_hold,
+                                    uint64_t within_us)
+{
+	enum gale_why why = tenant_check(seat, tenant, at_most);
+	struct tenant_units units;
+	struct gale_answer answer;
+	uint64_t most;
+
+	if (!ret_hold)
+		return denied(GALE_WHY_BAD_ASK);
+	*ret_hold = (struct gale_tenant_held){ 0 };
+	if (why != GALE_WHY_RULE)
+		return denied(why);
+	seat_check_thread(seat);
+	most = most_of(tenant);
+	ret_hold->cut = at_most > most;
+	answer = take(seat, tenant, ret_hold->cut ? most : at_most, within_us, &units);
+	if (answer.verdict != GALE_ALLOW)
+		return answer;
+	ret_hold->units = units.units;
+	ret_hold->of_gale[HELD_TENANT] = (uintptr_t)tenant;
+	ret_hold->of_gale[HELD_NODE] = seat->handle.runtime->node;
+	put_units(ret_hold, &units);
+	handle_hold(&tenant->handle); /* TENANT-7 */
+	return answer;
+}
+
+/* Units of one window are together; those of a window before are settled as spent. */
+static void add_units(struct gale_seat *seat, struct gale_tenant_held *hold,
+                      const struct tenant_units *more)
+{
+	struct gale_tenant *tenant = tenant_of(hold);
+	struct tenant_units units = units_of(hold);
+	bool is_same = units.window == more->window && units.alone == more->alone;
+	struct tenant_units rest = is_same ? *more : units;
+
+	hold->units += more->units;
+	if (is_same)
+		units.units += more->units;
+	else
+		units = *more;
+	put_units(hold, &units);
+	if (is_shared(tenant->budget)) /* that is one hold less of its fund's */
+		shared_settle(seat, tenant, &rest, 0, 0);
+}
+
+struct gale_answer gale_tenant_grow(struct gale_seat *seat,
+                                    struct gale_tenant_held *hold, uint64_t more,
+                                    uint64_t within_us)
+{
+	struct gale_tenant *tenant;
+	struct tenant_units units;
+	struct gale_answer answer;
+	enum gale_why why;
+
+	if (!seat || !is_held(seat, hold))
+		return denied(GALE_WHY_BAD_ASK);
+	tenant = tenant_of(hold);
+	why = tenant_check(seat, tenant, more);
+	if (why == GALE_WHY_RULE && more > GALE_UNITS_MAX - hold->units)
+		why = GALE_WHY_TOO_MUCH;
+	if (why != GALE_WHY_RULE)
+		return denied(why);
+	seat_check_thread(seat);
+	answer = take(seat, tenant, more, within_us, &units);
+	if (answer.verdict == GALE_ALLOW)
+		add_units(seat, hold, &units);
+	return answer;
+}
+
+/* ---- Settling --------------------------------------------------------------------- */
+
+static void settle(struct gale_seat *seat, const struct gale_tenant_held *hold,
+                   uint64_t cost, bool is_open)
+{
+	struct gale_tenant *tenant = tenant_of(hold);
+	struct tenant_units units = units_of(hold);
+	uint64_t back = cost < hold->units ? hold->units - cost : 0;
+	uint64_t over = is_open && cost > hold->units ? cost - hold->units : 0;
+
+	if (back > units.units)
+		back = units.units;
+	if (is_shared(tenant->budget))
+		shared_settle(seat, tenant, &units, back, over);
+	else if (back + over > 0)
+		escrowed_settle(seat, tenant, &units, back, over);
+}
+
+/* A runtime that is closed settles nothing. */
+static enum gale_err closed_error(const struct gale_tenant *tenant)
+{
+	enum gale_err err = runtime_error(tenant->handle.runtime);
+
+	return err == GALE_ERR_OK && !tenant_is_open(tenant) ? GALE_ERR_TENANT : err;
+}
+
+enum gale_err gale_tenant_commit(struct gale_seat *seat, struct gale_tenant_held *hold,
+                                 uint64_t cost)
+{
+	struct gale_tenant *tenant;
+	enum gale_err err;
+
+	if (!seat || !seat_is_here(seat))
+		return seat && !lifeline_holds(&seat->handle.runtime->lifeline)
+		           ? GALE_ERR_FORKED
+		           : GALE_ERR_SEAT;
+	if (!is_held(seat, hold))
+		return GALE_ERR_HOLD;
+	if (cost > GALE_UNITS_MAX)
+		return GALE_ERR_COST;
+	seat_check_thread(seat);
+	tenant = tenant_of(hold);
+	err = closed_error(tenant);
+	if (err == GALE_ERR_OK || err == GALE_ERR_TENANT)
+		settle(seat, hold, cost, err == GALE_ERR_OK);
+	hold->units = 0;
+	handle_drop(&tenant->handle);
+	return err;
+}
