@@ -427,6 +427,35 @@ static void totals_are_those_of_one_pool(void **state)
 	assert_true(asks * 4 <= quanta * 5);
 }
 
+/* Each part of a tenant in one region, with demand for more than all of the limit. */
+static void draw_parts(uint64_t *seed)
+{
+	uint64_t rate = w.limit * 3 / 2 * 1000 / (SECOND / STEP_US) + 1;
+
+	for (size_t i = 0; i < w.tenants; i++)
+		w.region[lot(seed, w.regions)].desks[i].demand = rate;
+}
+
+/* Where the weights of a tenant's parts are given, and not learned, each part has a name of its own, and
+ * gets by its weight, near or far. */
+static void weights_that_are_given_to_regions_hold(void **state)
+{
+	(void)state;
+
+	for (uint64_t seed = 0; seed < LONG_OR_BRIEF(60, 6); seed++) {
+		uint64_t drawn = ~seed;
+
+		open_world(2 + lot(&drawn, REGIONS - 1), 2 + lot(&drawn, TENANTS - 1),
+		           200000);
+		draw_weights(&drawn);
+		draw_parts(&drawn);
+		draw_links(&drawn, SECOND / 200);
+		open_desks();
+		run(NOON + WINDOWS * SECOND);
+		check_totals(seed);
+	}
+}
+
 /* T4, in each window: of what tenants got for their weights, the least over the most.  A unit is a
  * hundredth of the smallest share, so nothing but what cannot be divided is lost. */
 static void check_ratios(uint64_t seed)
@@ -624,6 +653,7 @@ int main(void)
 		cmocka_unit_test(who_goes_on_spending_asks_ahead),
 		cmocka_unit_test(what_is_idle_goes_back_and_what_is_used_stays),
 		cmocka_unit_test(totals_are_those_of_one_pool),
+		cmocka_unit_test(weights_that_are_given_to_regions_hold),
 		cmocka_unit_test(the_ratio_of_processes_is_a_hundredth_at_most),
 		cmocka_unit_test(a_region_vanishes_and_returns),
 		cmocka_unit_test(vectors_of_a_pool_of_regions),
