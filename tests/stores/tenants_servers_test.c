@@ -12,6 +12,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <gale/tenants.h>
 
@@ -49,13 +50,14 @@ static struct gale_tenant *open_tenant(struct gale_budget *budget, const char *n
 }
 
 /* Without tenants. */
-static void open_house(int which, struct node *node, uint64_t quarantine_us)
+static void open_house_of(int which, struct node *node, uint64_t quarantine_us,
+                          uint64_t limit, uint64_t window_us)
 {
 	struct gale_config config = { .shards = 1, .log = &lines.log };
 	struct gale_store_config store = { .url = both.urls[which],
 		                           .quarantine_us = quarantine_us };
-	struct gale_budget_config budget = { .limit = LIMIT,
-		                             .window_us = GALE_DAYS(1),
+	struct gale_budget_config budget = { .limit = limit,
+		                             .window_us = window_us,
 		                             .patience_us = WITHIN };
 	char name[16];
 
@@ -66,6 +68,11 @@ static void open_house(int which, struct node *node, uint64_t quarantine_us)
 	budget.store = node->store;
 	must(gale_budget_open(node->runtime, &budget, &node->budget) == GALE_ERR_OK);
 	must(gale_join(node->runtime, &node->seat) == GALE_ERR_OK);
+}
+
+static void open_house(int which, struct node *node, uint64_t quarantine_us)
+{
+	open_house_of(which, node, quarantine_us, LIMIT, GALE_DAYS(1));
 }
 
 static void open_node(int which, struct node *node, uint64_t quarantine_us)
@@ -141,6 +148,19 @@ static void is_told(struct gale_answer answer, enum gale_verdict verdict,
 {
 	assert_string_equal(gale_why_name(answer.why), gale_why_name(why));
 	assert_int_equal(answer.verdict, verdict);
+}
+
+/* Where the machine stands still, an answer is late, and the server is taken for dead. */
+static bool is_slow(struct gale_answer answer)
+{
+	return answer.why == GALE_WHY_LATE || answer.why == GALE_WHY_DOWN;
+}
+
+static void is_said(const char *what)
+{
+	if (!lines_will_have(&lines, what))
+		lines_show(&lines);
+	assert_true(lines_have(&lines, what));
 }
 
 static void on_both(void (*run)(int which))
@@ -224,9 +244,7 @@ static void guarantees_of_the_fleet_are_told_on(int which)
 	         "warning: budget b%u: tenants of all nodes have guarantees of 1100 "
 	         "together, and the limit is 900: not all can be kept",
 	         budgets);
-	if (!lines_will_have(&lines, line))
-		lines_show(&lines);
-	assert_true(lines_have(&lines, line));
+	is_said(line);
 	for (int i = 0; i < TENANTS; i++) {
 		gale_tenant_close(nodes[i].tenants[i]);
 		close_house(&nodes[i]);
@@ -239,18 +257,48 @@ static void guarantees_of_the_fleet_are_told(void **state)
 	on_both(guarantees_of_the_fleet_are_told_on);
 }
 
+/* L15: nodes of other limits and terms are told; one of other windows is refused, and told. */
+static void nodes_that_disagree_are_told_on(int which)
+{
+	struct gale_answer answer;
+
+	budgets++;
+	lines.count = 0;
+	memset(lines.text, 0, sizeof(lines.text));
+	open_house(which, &nodes[0], /* quarantine_us= */ 1);
+	open_house_of(which, &nodes[1], 1, LIMIT / 2, GALE_DAYS(1));
+	open_house_of(which, &nodes[2], 1, LIMIT, GALE_HOURS(1));
+	for (int i = 0; i < NODES; i++)
+		nodes[i].tenants[0] =
+		    open_tenant(nodes[i].budget, "big", (uint32_t)(2 + i));
+	for (int i = 0; i < 2; i++)
+		while (ask(i, 0, 1).verdict != GALE_ALLOW)
+			continue; /* it is new */
+	while (is_slow(answer = ask(2, 0, 1)) || answer.why == GALE_WHY_QUARANTINE)
+		continue;
+	is_told(answer, GALE_DENY, GALE_WHY_CHANGED);
+	is_said("another node has the limit 900, and this one 450");
+	is_said("tenant big: another node has weight 2, guarantee 0, no cap, and this "
+	        "one weight 3");
+	is_said("other nodes have windows of another length");
+	for (int i = 0; i < NODES; i++) {
+		gale_tenant_close(nodes[i].tenants[0]);
+		close_house(&nodes[i]);
+	}
+}
+
+static void nodes_that_disagree_are_told(void **state)
+{
+	(void)state;
+	on_both(nodes_that_disagree_are_told_on);
+}
+
 static void forget(int which)
 {
 	if (which == 0)
 		redis_server_do(&both.redis, "FLUSHALL");
 	else
 		both_servers_run_sql(&both, "TRUNCATE gale.pools");
-}
-
-/* Where the machine stands still, an answer is late, and the server is taken for dead. */
-static bool is_slow(struct gale_answer answer)
-{
-	return answer.why == GALE_WHY_LATE || answer.why == GALE_WHY_DOWN;
 }
 
 /* L12: a server that has forgotten grants nothing for as long as it may; what is in hand stays
@@ -314,6 +362,7 @@ int main(void)
 		cmocka_unit_test(shares_are_of_the_fleet),
 		cmocka_unit_test(who_ends_gives_back),
 		cmocka_unit_test(guarantees_of_the_fleet_are_told),
+		cmocka_unit_test(nodes_that_disagree_are_told),
 		cmocka_unit_test(a_server_that_forgot_is_quiet),
 		cmocka_unit_test(a_server_that_is_away_grants_nothing),
 	};
