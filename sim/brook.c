@@ -132,11 +132,13 @@ static void take(struct brook *brook, struct brook_call *call, uint64_t units)
 /* It has cost what it has sent. */
 static void commit(struct brook *brook, struct brook_call *call)
 {
+	struct gale_seat *seat = brook->nodes[call->node].seat;
 	uint64_t costs[BROOK_LIMITS];
 
 	for (uint32_t i = 0; i < brook->plan->limit_count; i++) {
 		struct brook_window *window = &brook->windows[i][call->window[i]];
-		uint64_t cost = call->sent - (call->held - call->units[i]);
+		uint64_t past = call->held - call->units[i];
+		uint64_t cost = call->sent > past ? call->sent - past : 0;
 
 		costs[i] = call->sent;
 		window->held -= call->units[i];
@@ -148,8 +150,9 @@ static void commit(struct brook *brook, struct brook_call *call)
 	}
 	if (call->window[0] != now_in(brook, 0))
 		HAPPENS(brook, late);
-	must(gale_hold_commit(brook->nodes[call->node].seat, &call->hold, costs) ==
-	     GALE_ERR_OK);
+	must(gale_hold_commit(seat, &call->hold, costs) == GALE_ERR_OK);
+	if (gale_hold_cancel(seat, &call->hold) != GALE_ERR_HOLD)
+		fail(brook, "a hold is settled twice", 0);
 	call->runs = false;
 }
 
@@ -222,7 +225,8 @@ static void send(struct brook *brook, struct brook_call *call)
 {
 	call->due += (double)brook->plan->sends / BROOK_STEPS;
 	for (; call->due >= 1 && call->sent < call->length; call->due--) {
-		if (call->sent == call->held && !grow(brook, call)) {
+		if (call->sent + brook->plan->ahead >= call->held &&
+		    !grow(brook, call)) {
 			stop(brook, call);
 			return;
 		}

@@ -5,8 +5,8 @@
  *
  * Each node is a real runtime in turns mode; all are on one embedded store, and all clocks are right.
  * A call costs its units at once, or it is a stream: it holds some, sends units for a while, grows when
- * it has sent what it holds, and commits what it has sent.  A stream may break; one that may not grow is
- * stopped, maybe some units late.
+ * it has sent what it holds, or a while before, and commits what it has sent.  A stream may break; one
+ * that may not grow is stopped, maybe some units late.
  *
  *     call -> gale_wait_all
  *     call -> gale_hold_wait -> sends -> gale_hold_grow -> sends ... -> gale_hold_commit
@@ -54,6 +54,7 @@ struct brook_plan {
 	bool holds;         /* calls are streams ... */
 	uint64_t held;  /* ... that hold so much at first, of a limit at most, ... */
 	uint64_t grows; /* ... grow by so much, ... */
+	uint64_t ahead; /* ... when they hold no more than so much, ... */
 	uint64_t sends; /* ... and send so much in a window of the first limit */
 	uint32_t break_percent; /* of the streams */
 	uint64_t late; /* units that are sent after a refusal to grow, at most */
@@ -83,8 +84,8 @@ struct brook_sample {
 	struct brook_events events;
 };
 
-/* A stream.  It grows when it has sent all that it holds, so what it holds of earlier windows is
- * committed. */
+/* A stream.  What it holds of earlier windows than the last it has grown in counts as committed there,
+ * sent or not. */
 struct brook_call {
 	struct gale_hold hold;
 	uint32_t node;

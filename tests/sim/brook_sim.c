@@ -50,6 +50,7 @@ static void draw_streams(struct chance *c, struct brook_plan *plan)
 	plan->sends = 1 + plan->cost_most / chance_between(c, 1, 4);
 	plan->break_percent = chance_one_in(c, 2) ? 20 : 0;
 	plan->late = chance_one_in(c, 2) ? chance_log(c, 100) : 0;
+	plan->ahead = chance_one_in(c, 3) ? chance_log(c, plan->held) : 0;
 }
 
 static void draw(const struct seeds *seeds, uint64_t seed, void *ret_plan)
@@ -119,9 +120,10 @@ static void describe(const void *plan)
 		printf(" %" PRIu64 "/%" PRIu64 "s", it->limits[i].units,
 		       it->limits[i].window_us / 1000000);
 	if (it->holds)
-		printf("; streams hold %" PRIu64 ", grow by %" PRIu64 ", send %" PRIu64
-		       ", break %u %%, late %" PRIu64,
-		       it->held, it->grows, it->sends, it->break_percent, it->late);
+		printf("; streams hold %" PRIu64 ", grow by %" PRIu64 " with %" PRIu64
+		       " left, send %" PRIu64 ", break %u %%, late %" PRIu64,
+		       it->held, it->grows, it->ahead, it->sends, it->break_percent,
+		       it->late);
 	printf("\n");
 }
 
@@ -136,6 +138,7 @@ static const struct shrink_field fields[] = {
 	FIELD("limits", limit_count, 1, BROOK_LIMITS),
 	FIELD("calls", calls, 1, 300),
 	FIELD("late", late, 0, 1000),
+	FIELD("ahead", ahead, 0, 1000),
 	FIELD("break", break_percent, 0, 100),
 };
 

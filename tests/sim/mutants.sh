@@ -32,6 +32,7 @@ declare -A tests=(
 	[changes]=tests/sim/fleet_sim
 	[guards]=tests/sim/guard_sim
 	[ponds]=tests/sim/pond_sim
+	[brooks]=tests/sim/brook_sim
 	[promises]=$(echo tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 	[groups]=$(echo tests/unit/{group,group_falls,member,fleet}_test)
 	[learns]=$(echo tests/unit/{estimate,fleet_learns}_test)
@@ -59,7 +60,7 @@ run() { # TEST ARGUMENT...
 judge() ( # JUDGE
 	ulimit -t 100
 	case $1 in
-	sim | guards | ponds) run "${tests[$1]}" --seeds "0-$((seeds - 1))" ;;
+	sim | guards | ponds | brooks) run "${tests[$1]}" --seeds "0-$((seeds - 1))" ;;
 	changes) run "${tests[$1]}" --changes --seeds "0-$((10 * seeds - 1))" ;;
 	funds)
 		for program in 'ask, claim' 'ask, give up' till 'till, close' 'hold, close' 'spend, close'; do
@@ -506,5 +507,37 @@ mutant face/straight.c 'what a refused call has pinned stays pinned (PURSE-3)' \
 	'	if (pinned)' '	if (pinned && kept.purse == NULL)' holds
 mutant face/hold.c 'a hold is settled twice' \
 	'	hold->count = 0;' '	hold->count = count;' holds
+
+# Calls that several limits must admit, and streams that hold units, by lot.
+mutant face/whole.c 'what a refused call has kept is lost' \
+	'seat_give_back(seat, parts[i].limiter, kept[i]);' 'seat_let_go(kept[i]);' brooks
+mutant face/whole.c 'a call that one limit refuses keeps what others gave it' \
+	'			seat_give_back(seat, parts[i].limiter, kept[i]);' '			if (i == binding) seat_give_back(seat, parts[i].limiter, kept[i]);' brooks
+mutant face/straight.h 'what the parts before have taken is lost' \
+	'		straight_put_back(seat, straight_kept(&parts[i], now), holds);' '		(void)seat, (void)holds, (void)straight_kept(&parts[i], now);' brooks
+mutant engine/whole.h 'a limit that refuses is passed over' \
+	'return part->verdict < whole->verdict;' 'return part->verdict > whole->verdict;' brooks
+mutant engine/hold.h 'units of the window before go back into the next (HOLD-2)' \
+	'return (struct hold_end){ .back = hold_smaller(units - cost,' 'return (struct hold_end){ .back = hold_smaller(units - cost, UINT64_MAX + 0 *' brooks
+mutant engine/hold.h 'a cost beyond is debited to no window (HOLD-3)' \
+	'return (struct hold_end){ .over = cost - units }; /* HOLD-3 */' 'return (struct hold_end){ 0 };' brooks
+mutant engine/hold.h 'what a hold has of the window before is forgotten' \
+	'held->past += credit_units(held->word);' 'held->past += 0;' brooks
+mutant face/hold.c 'a hold is settled twice' \
+	'	hold->count = 0;' '	hold->count = count;' brooks
+mutant face/hold.c 'a hold grows past what was granted' \
+	'grown.word = credit_more(grown.word, credit_units(taken));' 'grown.word = credit_more(grown.word, credit_units(taken) + 1);' brooks
+mutant face/hold.c 'what was taken to grow is not held' \
+	'grown.word = credit_more(grown.word, credit_units(taken));' 'grown.word = credit_more(grown.word, credit_units(taken) / 2);' brooks
+mutant face/hold.c 'a hold that may not grow keeps what it took' \
+	'			seat_give_back(trial->seat, trial->parts[i].limiter,' '			if (i == trial->count) seat_give_back(trial->seat, trial->parts[i].limiter,' brooks
+mutant face/hold.c 'what is held and not used does not go back' \
+	'	if (end.back == 0) {' '	if (end.back < UINT64_MAX) {' brooks
+mutant face/hold.c 'a cost beyond is owed by no purse' \
+	'	if (end.over > 0 && open) {' '	if (end.over > 0 && !open) {' brooks
+mutant shards/kept.c 'what a call cost beyond is not owed' \
+	'swap_if_relaxed(debt, &owed, debt_with(owed, more, now));' '(owed + 0 * debt_with(owed, more, now)) == owed;' brooks
+mutant shards/kept.h 'what goes back is kept, too' \
+	'	kept->word -= units;' '	kept_put(*kept, units, books, clock);' brooks
 
 [ "$missed" -eq 0 ]
