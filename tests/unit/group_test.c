@@ -267,6 +267,39 @@ static void the_lower_median_and_the_least(void **state)
 	     { 2, 6, 0, 1, 0, 0, 6, 2 }, { 3, 14, 0, 1, 0, 0, 6, 3 });
 }
 
+/* Steps of the predecessor's coordinator, to the same grants: one node; two with an even and an odd
+ * limit; one that has more in flight than its share; three, by the median and by the least; a limit
+ * that falls; a grant that stays.  There a share counts as lowered when it is granted, and here when
+ * its node has confirmed it: that is a beat more of the node whose share was lowered. */
+static void vectors_of_the_predecessor(void **state)
+{
+	(void)state;
+	PLAY(GROUP_MEDIAN, GROUP_EQUAL, { 1, 10, 3, 1, 0, 10, 10, 1 },
+	     { 1, 7, 5, 2, 1, 7, 7, 1 }, { 1, 12, 0, 3, 2, 12, 12, 1 });
+	PLAY(GROUP_MEDIAN, GROUP_EQUAL, { 1, 8, 1, 1, 0, 8, 8, 1 },
+	     { 2, 8, 2, 1, 0, 0, 8, 2 }, { 1, 8, 4, 2, 1, 4, 8, 2 },
+	     { 1, 8, 4, 3, 2, 4, 8, 2 }, { 2, 8, 4, 2, 0, 4, 8, 2 });
+	PLAY(GROUP_MEDIAN, GROUP_EQUAL, { 1, 9, 0, 1, 0, 9, 9, 1 },
+	     { 2, 9, 0, 1, 0, 0, 9, 2 }, { 1, 9, 2, 2, 1, 5, 9, 2 },
+	     { 1, 9, 2, 3, 2, 5, 9, 2 }, { 2, 9, 2, 2, 0, 4, 9, 2 });
+	PLAY(GROUP_MEDIAN, GROUP_EQUAL, { 1, 10, 0, 1, 0, 10, 10, 1 },
+	     { 2, 10, 0, 1, 0, 0, 10, 2 }, { 1, 10, 0, 2, 1, 5, 10, 2 },
+	     { 1, 10, 9, 3, 2, 5, 10, 2 }, { 2, 10, 0, 2, 0, 1, 10, 2 });
+	PLAY(GROUP_MEDIAN, GROUP_EQUAL, { 1, 10, 0, 1, 0, 10, 10, 1 },
+	     { 2, 6, 0, 1, 0, 0, 6, 2 }, { 3, 14, 0, 1, 0, 0, 10, 3 },
+	     { 1, 10, 1, 2, 1, 4, 10, 3 }, { 1, 10, 1, 3, 2, 4, 10, 3 },
+	     { 2, 6, 1, 2, 0, 3, 10, 3 }, { 3, 14, 1, 2, 0, 3, 10, 3 });
+	PLAY(GROUP_MIN, GROUP_EQUAL, { 1, 10, 0, 1, 0, 10, 10, 1 },
+	     { 2, 6, 0, 1, 0, 0, 6, 2 }, { 3, 14, 0, 1, 0, 0, 6, 3 },
+	     { 1, 10, 1, 2, 1, 2, 6, 3 }, { 1, 10, 1, 3, 2, 2, 6, 3 },
+	     { 2, 6, 1, 2, 0, 2, 6, 3 }, { 3, 14, 1, 2, 0, 2, 6, 3 });
+	PLAY(GROUP_MEDIAN, GROUP_EQUAL, { 1, 20, 0, 1, 0, 20, 20, 1 },
+	     { 2, 18, 0, 1, 0, 0, 18, 2 }, { 1, 4, 0, 2, 1, 2, 4, 2 },
+	     { 1, 4, 0, 3, 2, 2, 4, 2 }, { 2, 18, 0, 2, 0, 2, 4, 2 });
+	PLAY(GROUP_MEDIAN, GROUP_EQUAL, { 1, 5, 0, 1, 0, 5, 5, 1 },
+	     { 1, 5, 0, 2, 1, 5, 5, 1 }, { 1, 5, 0, 3, 1, 5, 5, 1 });
+}
+
 /* ---- Parts ------------------------------------------------------------------------ */
 
 /* Nodes that want so many slots each, beat in turns, and apply what they get at once. */
@@ -1442,6 +1475,7 @@ int main(void)
 		cmocka_unit_test(what_is_in_flight_is_reserved),
 		cmocka_unit_test(an_old_report_changes_nothing),
 		cmocka_unit_test(the_lower_median_and_the_least),
+		cmocka_unit_test(vectors_of_the_predecessor),
 		cmocka_unit_test(who_wants_more_gets_what_others_leave),
 		cmocka_unit_test(who_wants_little_has_it_and_the_rest_is_even),
 		cmocka_unit_test(who_comes_later_gets_its_part),
