@@ -298,6 +298,8 @@ mutant engine/estimate.c 'a limit leaves its floor and its ceiling (ESTIMATE-1)'
 	'estimate->limit = estimate_clamp(estimate, estimate->limit);' '' learns
 mutant engine/estimate.c 'a probe ends with enough answers alone (ESTIMATE-4)' \
 	'if (window->now_ns >= estimate->phase_ends_ns ||' 'if (window->now_ns == 0 ||' learns
+mutant engine/estimate.c 'a probe that is alone is as long as in a fleet' \
+	': at_least(rtt_of(estimate), DRAIN_LEAST_NS);' ': planned_ns(estimate);' learns
 mutant engine/estimate.c 'what is idle is used (ESTIMATE-2)' \
 	'in_flight_peak >= in_force;' 'in_flight_peak >= 0 * in_force;' learns
 mutant engine/estimate.c 'a node that has had no answer has a say (ESTIMATE-6)' \
