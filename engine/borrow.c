@@ -9,12 +9,22 @@
  *     nothing spent ................. give back, after an eighth of the window
  *     denied, and others have some .. ask again after 1, 2, 4, ... looks
  *     nothing in hand, not denied ... who asks next asks the store: no need to watch
+ *     units ahead, and a new window . ask for it, if something was spent; if nothing was for an
+ *                                     eighth of it, ask for one unit, so that they can go back
  */
 #include "engine/borrow.h"
+
+#include "engine/slot.h"
 
 #define IDLE_PARTS 8 /* of a window: idle for one of them is idle */
 #define IDLE_LOOKS_MOST UINT8_MAX
 #define HOPES_MOST 8
+#define PAUSE_PARTS 512 /* of a window: the shortest pause; the longest is twice that */
+#define SLACK_PARTS 64  /* of a window: an actor may be late by so much */
+#define GAP_PARTS 20    /* of a window: more is not bridged */
+#define GAP_TRIPS 3     /* an answer of this window, one of the next, and slower ones */
+#define STEADY_CALLS 16 /* fewer in a window wait for a lease of it */
+#define PPM 1000000
 
 static uint64_t smaller(uint64_t a, uint64_t b)
 {
@@ -83,6 +93,59 @@ struct borrow_ask borrow_ask(const struct borrow_terms *terms,
 		.want = larger(smaller(size, room_for(terms, need)), least),
 		.least = least, /* BORROW-1 */
 	};
+}
+
+/* ---- Units ahead --------------------------------------------------------------------- */
+
+uint64_t borrow_pause_us(uint64_t window_us, uint64_t lot, uint64_t lots)
+{
+	uint64_t least_us = window_us / PAUSE_PARTS;
+
+	return least_us + least_us * lot / lots;
+}
+
+/* From the earliest end of a window until an answer of the next. */
+static uint64_t gap_us(const struct borrow_terms *terms, const struct borrow_gap *gap)
+{
+	uint64_t drift_us = terms->window_us / PPM * gap->drift_ppm +
+	                    terms->window_us % PPM * gap->drift_ppm / PPM;
+	uint64_t ticks_us = 2 * CREDIT_TICK_NS / 1000;
+	uint64_t long_us = GAP_TRIPS * gap->trip_us + 2 * drift_us + ticks_us +
+	                   gap->pause_us + terms->window_us / SLACK_PARTS;
+
+	return smaller(long_us, terms->window_us / GAP_PARTS);
+}
+
+static uint64_t root(uint64_t square)
+{
+	uint64_t root = 0;
+
+	while ((root + 1) * (root + 1) <= square)
+		root++;
+	return root;
+}
+
+/* BORROW-6.  Calls are off their mean by chance. */
+uint64_t borrow_ahead(const struct borrow_terms *terms, const struct borrow_gap *gap)
+{
+	uint64_t least = larger(gap->least, 1), units, rest;
+
+	if (!terms->has_windows || gap->usual / STEADY_CALLS < least)
+		return 0;
+	units = mul_div(gap->usual, gap_us(terms, gap), terms->window_us, &rest);
+	return smaller(units + root(units) + least, CREDIT_UNITS_MAX);
+}
+
+unsigned borrow_turned(struct borrow *self, const struct borrow_turn *turn)
+{
+	bool spends = turn->again && borrow_spent(self, turn->left) > 0;
+
+	self->seen = (uint32_t)smaller(turn->left, BORROW_UNSEEN - 1);
+	self->idle = 0;
+	if (turn->left == 0)
+		return 0; /* who asks next asks the store */
+	return BORROW_WATCH |
+	       (spends && !turn->asked && !turn->down ? BORROW_ASK_AHEAD : 0);
 }
 
 /* ---- What an answer means ----------------------------------------------------------- */
@@ -238,6 +301,12 @@ static bool runs_out(const struct borrow_terms *terms, const struct borrow_sight
 	       !mono_reached(mono_after(now, 2 * terms->look_ns), sight->ends);
 }
 
+/* What is for nobody in particular, while the store answers. */
+static unsigned may_ask(const struct borrow_sight *sight, unsigned what)
+{
+	return BORROW_WATCH | (sight->asked || sight->down ? 0 : what);
+}
+
 static unsigned look_at_hand(const struct borrow_terms *terms, struct borrow *self,
                              const struct borrow_sight *sight, mono now)
 {
@@ -251,8 +320,11 @@ static unsigned look_at_hand(const struct borrow_terms *terms, struct borrow *se
 		return BORROW_WATCH;
 	if (!is_first && spent == 0)
 		return ++self->idle < idle_looks(terms) ? BORROW_WATCH
+		       : sight->turned                  ? may_ask(sight, BORROW_CLAIM)
 		                                        : BORROW_GIVE_BACK;
 	self->idle = 0;
+	if (spent > 0 && sight->turned)
+		return may_ask(sight, BORROW_ASK_AHEAD);
 	if (spent > 0 && runs_out(terms, sight, spent, now) && !terms->has_places &&
 	    !sight->asked && !sight->denied)
 		return BORROW_WATCH | BORROW_ASK_AHEAD;

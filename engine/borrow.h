@@ -10,6 +10,8 @@
  *     those who could be served are (served) .... ask again for the rest, or keep them out; give
  *                                                 back what was lent under a larger limit
  *     a look, once in a while (look) ............ ask ahead, give back, ask again, watch
+ *     a window has surely begun, of which units
+ *     are in hand (turned), and after a pause ... ask for it, if somebody spends
  *
  * The actor (shards/) tells what it sees, carries the orders out, and keeps the key's state.
  * Models of the explorer do the same in a small world.  How much a window needs is the sizer's
@@ -31,6 +33,8 @@
  *   BORROW-5  Who still waits after an answer is asked for again, at once or when the window has
  *             turned, or kept out until the store may lend; nobody is left to wait for nothing.
  *             (L11)
+ *   BORROW-6  Units ahead are asked for as many as a steady caller spends until the first answer of
+ *             the next window can have come, while the store has enough for all. (L16)
  *
  * Threads   Pure: any, on different states.
  */
@@ -77,6 +81,7 @@ enum {
 	BORROW_KEEP_OUT =
 	    64, /* those who wait are told that nothing comes before .until */
 	BORROW_QUARANTINE = 128, /* remember until .until that nothing is granted */
+	BORROW_CLAIM = 256,      /* ask, so that what was lent ahead can go back */
 };
 
 struct borrow_orders {
@@ -115,6 +120,32 @@ struct sizer_view borrow_view(const struct borrow_terms *terms,
 struct borrow_ask borrow_ask(const struct borrow_terms *terms,
                              const struct borrow_need *need, uint64_t size);
 
+/* ---- Units ahead ------------------------------------------------------------------- */
+
+/* How long a window's turn takes a node. */
+struct borrow_gap {
+	uint64_t usual;   /* of a window, as the sizer says; 0: nothing is lent ahead */
+	uint64_t least;   /* the smallest of the costs that wait; 0: nobody waits */
+	uint64_t trip_us; /* what an answer usually takes */
+	uint64_t pause_us; /* this node's, as below */
+	uint32_t drift_ppm;
+};
+
+/* How long after a window has begun a node asks for it: another time for each lot. */
+uint64_t borrow_pause_us(uint64_t window_us, uint64_t lot, uint64_t lots);
+
+uint64_t borrow_ahead(const struct borrow_terms *terms, const struct borrow_gap *gap);
+
+struct borrow_turn {
+	uint64_t left; /* of the units ahead */
+	bool again;    /* it was looked at when the window had begun, a pause before */
+	bool asked;    /* an errand is under way */
+	bool down;     /* the store is left alone for a while, as it did not answer */
+};
+
+/* BORROW_ASK_AHEAD, BORROW_WATCH. */
+unsigned borrow_turned(struct borrow *self, const struct borrow_turn *turn);
+
 /* ---- The store has answered -------------------------------------------------------- */
 
 struct borrow_answer {
@@ -145,6 +176,7 @@ struct borrow_orders borrow_resume(bool any_waits);
 struct borrow_sight {
 	uint64_t left; /* in hand */
 	mono ends;     /* of its window */
+	bool turned;   /* it is over, and these are units ahead of the next */
 	bool in_debt;  /* what comes is not for those who ask */
 	bool
 	    denied; /* the store has said that it has no more, and may not have since */

@@ -11,6 +11,7 @@
  *
  *   CLOCK-1  mono_until is never later than the instant at which the store's duration
  *            ends, if the clock runs at most drift_ppm fast or slow. (L2)
+ *   CLOCK-2  mono_surely_over is never earlier than that.
  *
  * Threads   Pure: any.
  */
@@ -60,6 +61,16 @@ static inline mono mono_until(mono sent, lasting duration, uint32_t drift_ppm)
 	/* CLOCK-1 */
 	return mono_after(sent, us / 1000 * (1000000 - drift_ppm) +
 	                            us % 1000 * (1000000 - drift_ppm) / 1000);
+}
+
+/* When what lasted so long, as was heard then, is over at the latest. */
+static inline mono mono_surely_over(mono heard, lasting duration, uint32_t drift_ppm)
+{
+	uint64_t most_us = UINT64_MAX / 2000;
+	uint64_t us = duration.us < most_us ? duration.us : most_us;
+
+	/* CLOCK-2 */
+	return mono_after(heard, us * 1000 + (us / 1000 + 1) * drift_ppm);
 }
 
 #endif

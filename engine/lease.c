@@ -215,6 +215,158 @@ static void put_first(struct ledger *ledger, const struct lease_row *first)
 	ledger->rows[0] = *first;
 }
 
+/* ---- Ahead ----------------------------------------------------------------------- */
+
+bool lease_has_ahead(const struct rule *rule)
+{
+	return rule->is.kind == GALE_RULE_FIXED_WINDOW;
+}
+
+static struct lease_row *ahead_row(struct ledger *ledger)
+{
+	size_t row = row_of(ledger, LEASE_AHEAD);
+
+	return row == LEASE_ROWS ? NULL : &ledger->rows[row];
+}
+
+static uint64_t ahead_most(const struct rule *rule)
+{
+	return rule->is.limit / LEASE_AHEAD_PARTS;
+}
+
+uint64_t ledger_ahead(const struct ledger *ledger, uint64_t start_us)
+{
+	size_t row = row_of(ledger, LEASE_AHEAD);
+
+	if (row == LEASE_ROWS || ledger->rows[row].tag.us != start_us)
+		return 0;
+	return ledger->rows[row].number - 1;
+}
+
+static uint64_t ahead_of(const struct rule *rule, const uint64_t *words,
+                         const struct ledger *ledger)
+{
+	const struct window_state *state = (const struct window_state *)words;
+
+	return lease_has_ahead(rule) ? ledger_ahead(ledger, state->start_us) : 0;
+}
+
+uint64_t lease_expires(const struct rule *rule, const uint64_t *words,
+                       const struct ledger *ledger)
+{
+	const struct window_state *state = (const struct window_state *)words;
+
+	if (ahead_of(rule, words, ledger) > 0)
+		return state->start_us + 2 * rule->is.period_us;
+	return rule_expires(rule, words);
+}
+
+void lease_count_ahead(struct window_state *former, uint64_t period_us, uint64_t ahead,
+                       uint64_t now_us)
+{
+	uint64_t now = clamp(now_us);
+
+	if (ahead == 0 || period_us > GALE_UNITS_MAX)
+		return;
+	if (now >= former->start_us && now - former->start_us >= period_us)
+		*former = (struct window_state){ former->start_us + period_us, 0 };
+	ahead = smaller(ahead, GALE_UNITS_MAX - former->used);
+	former->used += ahead; /* LEASE-7, RULE-3 */
+}
+
+static bool is_reserved(const struct rule *rule, uint64_t start, uint64_t from)
+{
+	return from > 0 && start >= from && start - from < rule->is.period_us;
+}
+
+bool lease_turn(const struct rule *rule, uint64_t *words, struct ledger *ledger,
+                uint64_t now_us, uint64_t reserve_from_us)
+{
+	struct window_state *state = (struct window_state *)words;
+	uint64_t ahead = 0, start;
+
+	if (!lease_has_ahead(rule))
+		return false;
+	start = window_start(rule, state, clamp(now_us));
+	if (start == state->start_us)
+		return false;
+	if (start == state->start_us + rule->is.period_us)
+		ahead = ahead_of(rule, words, ledger);
+	if (is_reserved(rule, start, reserve_from_us))
+		ahead += ahead_most(rule);
+	if (ahead == 0)
+		return false; /* the rule's step begins it */
+	*state = (struct window_state){ start, ahead };
+	*ledger = (struct ledger){ 0 }; /* LEASE-5 */
+	ledger->rows[0] = (struct lease_row){
+		.node = LEASE_AHEAD,
+		.number = 1,
+		.out = ahead,
+		.tag = slot_at(start),
+	};
+	return true;
+}
+
+/* The node says that it has them; more than nobody has said it cannot have. */
+static uint64_t claim(struct ledger *ledger, struct gale_slot tag,
+                      const struct lease_ask *ask)
+{
+	struct lease_row *row = ahead_row(ledger);
+	uint64_t had;
+
+	if (!row || row->tag.us != tag.us || tag.us != ask->had_of)
+		return 0;
+	had = smaller(ask->had, row->out);
+	row->out -= had; /* LEASE-7 */
+	return had;
+}
+
+/* A row apart that has nothing out is forgotten, and that its node has said what it had with it. */
+static void end_claims(struct ledger *ledger)
+{
+	struct lease_row *row = ahead_row(ledger);
+
+	if (row)
+		row->out = 0;
+}
+
+/* Behind the others, and not in the crowd's place; NULL: there is no room. */
+static struct lease_row *make_ahead_row(struct ledger *ledger)
+{
+	size_t rows = ledger_rows(ledger);
+
+	if (rows >= LEASE_ROWS - 1)
+		return NULL;
+	ledger->rows[rows] = (struct lease_row){
+		.node = LEASE_AHEAD,
+		.number = 1,
+		.tag = ledger->rows[0].tag,
+	};
+	return &ledger->rows[rows];
+}
+
+/* Beside what the node was just lent of this window. */
+static uint64_t lend_ahead(const struct rule *rule, uint64_t *words,
+                           struct ledger *ledger, const struct lease_ask *ask)
+{
+	struct window_state *state = (struct window_state *)words;
+	struct lease_row *row = ahead_row(ledger);
+	uint64_t units = smaller(ask->ahead, rule->is.limit - state->used);
+	uint64_t lent = row ? row->number - 1 : 0;
+
+	if (!lease_has_ahead(rule) || lent >= ahead_most(rule))
+		return 0;
+	units = smaller(units, ahead_most(rule) - lent);
+	if (units > 0 && !row)
+		row = make_ahead_row(ledger);
+	if (units == 0 || !row)
+		return 0;
+	row->number += units;
+	state->used += units; /* LEASE-7 */
+	any_row(ledger, ask->node)->out += units;
+	return units;
+}
+
 /* When what the row says to be out is over: a pacer's with its last place. */
 static struct gale_slot end_of(const struct rule *rule, const struct lease_row *row)
 {
@@ -245,7 +397,10 @@ static uint64_t holders(const struct rule *rule, const uint64_t *words,
 	for (size_t i = 0; i < LEASE_ROWS && ledger->rows[i].node != 0; i++) {
 		const struct lease_row *row = &ledger->rows[i];
 
-		held += row->node == LEASE_CROWD ? row->out : is_held(rule, row, now);
+		if (row->node == LEASE_CROWD)
+			held += row->out;
+		else if (row->node != LEASE_AHEAD)
+			held += is_held(rule, row, now);
 	}
 	return held;
 }
@@ -507,6 +662,15 @@ static bool is_ask(const struct lease_ask *ask)
 	       ask->least <= ask->want && ask->want <= GALE_UNITS_MAX;
 }
 
+static void put_row(const struct rule *rule, struct ledger *ledger,
+                    const struct lease_row *row, uint64_t now)
+{
+	if (goes_apart(rule, ledger, row->node))
+		put_apart(ledger, row, now);
+	else
+		put_first(ledger, row);
+}
+
 /* The window has too little for it, and it has nothing in hand: others need not hope for
  * that. */
 static void note_spent(const struct rule *rule, struct ledger *ledger,
@@ -534,21 +698,27 @@ struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
 	struct lease_row now_first = { .node = ask->node, .number = ask->number };
 	bool over = is_of_the_past(rule, words, ledger, now);
 	struct lease_grant grant;
+	uint64_t had;
 
 	gale_assert(lease_possible(rule) && is_ask(ask));
 	if (row && ask->number <= row->number)
 		return say_again(rule, words, ledger, now, row, ask->number);
 	grant = take(rule, words, now, ask, &now_first);
-	if (grant.units > 0) {
-		if (over)
-			*ledger = (struct ledger){ 0 }; /* LEASE-5 */
-		now_first.out += before;                /* LEASE-4 */
-		if (goes_apart(rule, ledger, ask->node))
-			put_apart(ledger, &now_first, now);
-		else
-			put_first(ledger, &now_first);
+	if (grant.units > 0 && over)
+		*ledger = (struct ledger){ 0 };        /* LEASE-5 */
+	had = row ? 0 : claim(ledger, grant.tag, ask); /* LEASE-8 */
+	if (grant.units > 0 || had > 0) {
+		now_first.out += before + had; /* LEASE-4 */
+		if (had > 0)
+			now_first.tag = grant.tag;
+		put_row(rule, ledger, &now_first, now);
 	} else {
 		note_spent(rule, ledger, row, ask);
+	}
+	grant.had = had;
+	if (grant.units > 0 && ask->ahead > 0) {
+		grant.ahead = lend_ahead(rule, words, ledger, ask);
+		grant.left -= grant.ahead;
 	}
 	grant.holders = holders(rule, words, ledger, now);
 	grant.others = others(rule, words, ledger, now, ask->node);
@@ -670,6 +840,8 @@ bool lease_give_back(const struct rule *rule, uint64_t *words, struct ledger *le
 	row->out -= units;
 	if (is_apart(ledger, row))
 		count_crowd(ledger, &before, row);
+	if (is_apart(ledger, row) && row->out == 0)
+		end_claims(ledger); /* LEASE-8 */
 	return true;
 }
 

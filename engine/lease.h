@@ -29,6 +29,20 @@
  * are its rows: a row of another crowd counts as none.  A meter and a pacer have no crowd: of
  * a meter's units only those of the latest grant can go back, and of a pacer's the last.
  *
+ * A call that comes while a window turns need not wait for a lease of the next one.  A node may
+ * be lent units *ahead*: of this window and of the next, so that a call which they admit counts in
+ * whichever of both it falls.  They are spent in this window at once.  Their sum is kept in a row of
+ * its own, and the next window begins with so much used (lease_turn).  The node's first ask of the
+ * next window says how many it was lent: then they are out with it, and go back as others do.
+ *
+ *     ahead     a row: how many units of the next window are lent, and how many of this one were
+ *               lent ahead of it by nodes that have not said so yet
+ *
+ * A server that has forgotten what it lent ahead does not know the sum.  The first window that
+ * begins after its quarantine begins with as much more used as can have been lent ahead of it: the
+ * server may have gone on in the window before, and lent ahead again.  Of a window that was there
+ * already when the quarantine ended no more is known than of what was lent in it (L12).
+ *
  * The tag says what the units were taken from: for windows the window's start, for
  * meters the exact tat after the grant, for pacers the first place.  Units go back only
  * where they came from.  A row keeps its tag, because steps that are no leases work on
@@ -52,6 +66,12 @@
  *            has nothing out or was lost) can only make units stay spent, never come back
  *            twice.
  *   LEASE-6  A row apart counts only beside the crowd that it was made in.  (L16)
+ *   LEASE-7  The units of a window that were lent ahead of it, at most a part of the limit that
+ *            they were lent under, are used when it begins. (L1)  What goes back of them was said
+ *            before to be out, and is in the sum. (L6)
+ *   LEASE-8  A node says once in a window what it was lent ahead of it: with the ask that makes
+ *            its row.  So nobody is put down for what another was lent, and a message that
+ *            comes twice gives no unit back that is in another's hands. (L6)
  *
  * Threads   Pure: any, on different words.
  * Limits    LEASE-2 holds as long as the row is kept.  A message of a node without a row
@@ -71,7 +91,11 @@
  * out says how many rows apart have units out, and granted of how many of those that is known
  * that they may have some in hand.  Gales that know of no crowd take it for a node. */
 #define LEASE_CROWD GALE_UNITS_MAX
-#define LEASE_NODE_MAX (LEASE_CROWD - 1)
+/* In the place of a node: the row of what is lent ahead.  Its number is one more than the units of
+ * the next window that are, and out the units of this one that nobody has said to have. */
+#define LEASE_AHEAD (LEASE_CROWD - 1)
+#define LEASE_AHEAD_PARTS 16 /* of a limit: at most one is lent ahead */
+#define LEASE_NODE_MAX (LEASE_AHEAD - 1)
 
 /* One node's dealings with this key: words below 2^53.  node 0: an empty row. */
 struct lease_row {
@@ -98,8 +122,11 @@ struct lease_ask {
 	/* 1 to GALE_UNITS_MAX; a node's later requests have higher ones */
 	uint64_t number;
 	uint64_t want;
-	uint64_t least; /* 1 to want */
-	bool spent;     /* nothing is in hand of what it was lent before */
+	uint64_t least;  /* 1 to want */
+	bool spent;      /* nothing is in hand of what it was lent before */
+	uint64_t ahead;  /* wanted of the next window, too, if there is any grant */
+	uint64_t had;    /* was lent ahead ... */
+	uint64_t had_of; /* ... of the window that starts then */
 };
 
 struct lease_grant {
@@ -116,15 +143,42 @@ struct lease_grant {
 	    others; /* windows: other rows whose nodes may have some in hand, as far as
 	                     they have told; else 0 */
 	uint64_t
-	    delay_ns; /* pacer: from the store's now until the first place; else 0 */
+	    delay_ns;   /* pacer: from the store's now until the first place; else 0 */
+	uint64_t ahead; /* besides units: so many of this window and of the next */
+	uint64_t
+	    had; /* of what the node said it had: so many are out with it from now on */
 };
 
 /* Can units of such a rule be lent at all?  Fixed windows, quotas, gcra, token
  * buckets, pacers.                                                              (L14) */
 bool lease_possible(const struct rule *rule);
 
+/* Can units of it be lent ahead?  Of a fixed window. */
+bool lease_has_ahead(const struct rule *rule);
+
+/*
+ * Before each step on a key, whoever makes it: the window that begins with what was lent ahead.
+ * The first window that begins at reserve_from_us or after it begins with all that may have been
+ * lent so by a store that has forgotten, too; 0: it has not.  False: nothing has changed.
+ *                                                                                    LEASE-7
+ */
+bool lease_turn(const struct rule *rule, uint64_t *words, struct ledger *ledger,
+                uint64_t now_us, uint64_t reserve_from_us);
+
+/* As rule_expires: units of the next window that are lent keep the key until that is over. */
+uint64_t lease_expires(const struct rule *rule, const uint64_t *words,
+                       const struct ledger *ledger);
+
+/*
+ * Before the words of a fixed window of that period are converted to another rule's: what was lent
+ * ahead of the next one is used, in it or, if it is over, in the next.  It counts in the window of
+ * the other rule in which either ends.
+ */
+void lease_count_ahead(struct window_state *former, uint64_t period_us, uint64_t ahead,
+                       uint64_t now_us);
+
 /* words and *ledger change together, or not at all.  A store keeps the row apart as long as it
- * has units out. */
+ * has units out.  lease_turn has been called. */
 struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
                               struct ledger *ledger, uint64_t now_us,
                               const struct lease_ask *ask);
@@ -155,6 +209,8 @@ size_t ledger_rows(const struct ledger *ledger);
 /* Which crowd the node's row is of, if it has one apart: a store has to look for it there before
  * a step.  0: it has none. */
 uint64_t ledger_crowd_of(const struct ledger *ledger, uint64_t node);
+/* How many units are lent of the window after that one. */
+uint64_t ledger_ahead(const struct ledger *ledger, uint64_t start_us);
 bool ledger_valid(const struct rule *rule, const uint64_t *words,
                   const struct ledger *ledger);
 

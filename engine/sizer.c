@@ -103,6 +103,14 @@ uint64_t sizer_want(const struct sizing *sizing, const union sizer *sizer,
 	return want > 0 ? want : 1;
 }
 
+uint64_t sizer_usual(const struct sizing *sizing, const union sizer *sizer,
+                     uint64_t capacity, uint64_t holders)
+{
+	if (sizing->kind != SIZING_LEARNED)
+		return 0;
+	return sizer_round(learned_usual(sizing, &sizer->learned, capacity, holders));
+}
+
 void sizer_hear(const struct sizing *sizing, union sizer *sizer,
                 const struct sizer_told *told)
 {

@@ -119,6 +119,11 @@ bool sizing_valid(const struct sizing *sizing);
 uint64_t sizer_want(const struct sizing *sizing, const union sizer *sizer,
                     struct sizer_hedge *hedge, const struct sizer_view *view);
 
+/* What a window of the key rarely exceeds; 0: that is not known, or the store may have too little for
+ * all.  Only LEARNED knows. */
+uint64_t sizer_usual(const struct sizing *sizing, const union sizer *sizer,
+                     uint64_t capacity, uint64_t holders);
+
 /* What a store has answered. */
 struct sizer_told {
 	uint64_t capacity;
@@ -147,6 +152,8 @@ double sizing_initial(const struct sizing *sizing);
 
 double learned_size(const struct sizing *sizing, const struct sizer_learned *learned,
                     const struct sizer_view *view);
+double learned_usual(const struct sizing *sizing, const struct sizer_learned *learned,
+                     uint64_t capacity, uint64_t holders);
 void learned_hear(struct sizer_learned *learned, const struct sizer_told *told);
 void learned_observe(struct sizer_learned *learned, uint64_t demand);
 

@@ -289,6 +289,21 @@ double learned_size(const struct sizing *sizing, const struct sizer_learned *lea
 	return size < fair ? size : fair; /* SIZER-4 */
 }
 
+#define FULL_PARTS                                                                     \
+	16 /* of the limit: from all but one on, a node alone may have too little */
+
+double learned_usual(const struct sizing *sizing, const struct sizer_learned *learned,
+                     uint64_t capacity, uint64_t holders)
+{
+	struct outlook outlook = outlook_of(sizing, learned);
+	double full = (double)capacity - (double)capacity / FULL_PARTS;
+	bool tight = learned->tight > 0 && holders > 1;
+
+	return tight || outlook.differs || real_exp(learned->middle) > full
+	           ? 0
+	           : outlook.window;
+}
+
 static void begin(struct sizer_learned *learned, double seen)
 {
 	*learned = (struct sizer_learned){ .middle = seen,

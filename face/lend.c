@@ -12,6 +12,7 @@
 
 #include "face/answer.h"
 #include "face/quick.h"
+#include "shards/ahead.h"
 
 __attribute__((noinline)) uint64_t local_hash(const struct lender *lender,
                                               const void *key, size_t key_len)
@@ -71,10 +72,14 @@ static inline struct wish wish_of(struct gale_seat *seat, struct gale_limiter *l
 static ALWAYS_INLINE struct found try_purse(const struct wish *wish,
                                             struct purse *purse)
 {
+	const struct lender *lender = &wish->limiter->lender;
 	struct found found = { .how = LOCAL_UNKNOWN };
 
-	found.how = local_try(&wish->limiter->lender, purse, wish->seat->number,
-	                      wish->now, wish->cost, &found.told);
+	found.how = local_try(lender, purse, wish->seat->number, wish->now, wish->cost,
+	                      &found.told);
+	if (found.how == LOCAL_UNKNOWN &&
+	    ahead_take(lender, purse, wish->now, wish->cost, &found.told))
+		found.how = LOCAL_TAKEN;
 	return found;
 }
 

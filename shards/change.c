@@ -17,6 +17,7 @@
  *
  * Threads   The shard's actor.
  */
+#include "shards/ahead.h"
 #include "shards/lessor.h"
 
 #define LOOKS_PER_TURN 1024
@@ -85,6 +86,7 @@ static void begin_books(struct lessor *lessor, const struct link *link)
 		forget_asked(lessor, purse);
 		if (!link->own.lender->carry_over)
 			purses_void(purse);
+		lessor_forget_ahead(lessor, purse);
 		lessor_forget_books(lessor, purse);
 	}
 }

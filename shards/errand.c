@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "engine/check.h"
+#include "shards/ahead.h"
 #include "shards/lessor.h"
 
 /* The name's length, the name, and the user's key, as limiters make it. */
@@ -166,9 +167,11 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
 
 	purse_gather(purse, lessor->purses.own.grace, now);
 	need = need_of(errand, now);
+	errand->claims = errand->claims && need.waiting == 0;
 	said = borrow_ask(&terms, &need,
-	                  queues(purse) ? size_of(lessor, purse, &terms, &need, now)
-	                                : need.waiting);
+	                  errand->claims  ? 1
+	                  : queues(purse) ? size_of(lessor, purse, &terms, &need, now)
+	                                  : need.waiting);
 	errand->want = said.want;
 	errand->least = said.least;
 	errand->changes = link->own.changes;
@@ -179,6 +182,8 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
 		                   .want = errand->want,
 		                   .least = errand->least,
 		                   .spent = need.held == 0 };
+	lessor_fill_ahead(lessor, errand, &need, ask, now);
+	errand->ahead = ask->ahead;
 }
 
 /* What is left of a pacer's block is too little: it goes back before another is booked,

@@ -14,6 +14,7 @@
 #include "engine/check.h"
 #include "runtime/clock.h"
 #include "runtime/probe.h"
+#include "shards/ahead.h"
 #include "shards/lessor.h"
 #include "shards/local.h"
 
@@ -91,7 +92,8 @@ static bool is_possible(const struct link *link, const struct errand *errand,
 {
 	const struct lender *lender = link->own.lender;
 
-	if (grant->units > errand->want || grant->lasts_us > GALE_SPAN_MAX_US)
+	if (grant->units > errand->want || grant->lasts_us > GALE_SPAN_MAX_US ||
+	    !lessor_ahead_is_possible(errand, grant))
 		return false;
 	if (!lessor_has_windows(lender))
 		return lender->lending != LENDING_PLACES ||
@@ -273,6 +275,7 @@ static bool is_placed(const struct lender *lender, const struct lease_grant *gra
 static void deny(struct lessor *lessor, struct purse *purse,
                  const struct borrow_orders *orders, mono now)
 {
+	lessor_use_ahead(lessor, purse, now);
 	purse_deny(purse, orders->until, orders->beyond + purse_common(purse, now));
 	if (orders->what & BORROW_WATCH)
 		lessor_watch(lessor, purse, now);
@@ -443,6 +446,7 @@ static void take_units(struct lessor *lessor, struct errand *errand,
 
 	if (next)
 		open_window(lessor, purse, grant, counts_from(errand, now));
+	lessor_join_ahead(lessor, purse, grant, next, ends, now);
 	lessor_note_used(lessor, errand, answer);
 	note_left(lessor, errand, answer, next);
 	if (lessor_has_windows(purse->lender))
@@ -454,6 +458,8 @@ static void take_units(struct lessor *lessor, struct errand *errand,
 		put_places(lessor, purse, grant, now);
 	else
 		put_units(lessor, purse, grant, ends, now);
+	if (grant->ahead > 0)
+		lessor_put_ahead(lessor, errand, grant, now);
 }
 
 /* What was wanted and did not come may lie in cells. */
@@ -578,11 +584,13 @@ static void hold_to_books(struct lessor *lessor, const struct errand *errand,
                           struct lend_answer *answer, mono now)
 {
 	struct lease_grant *grant = &answer->grant;
-	uint64_t taken = errand->purse->taken;
+	bool next = is_next_window(errand->purse, answer, now);
+	uint64_t ahead = lessor_lent_ahead(errand->purse, next ? &grant->tag : NULL);
+	uint64_t taken = next ? ahead : errand->purse->taken + ahead;
 	uint64_t room = errand->capacity > taken ? errand->capacity - taken : 0;
 
 	if (!lessor_has_windows(errand->purse->lender) || grant->units <= room ||
-	    is_next_window(errand->purse, answer, now))
+	    (next && ahead == 0))
 		return;
 	lessor_count(lessor, COUNT_WRONG, 1);
 	grant->units = room;
@@ -630,6 +638,14 @@ static void return_late(struct lessor *lessor, struct errand *errand,
 	lessor_free_errand(lessor, errand);
 }
 
+static void note_trip(struct link *link, const struct errand *errand, mono now)
+{
+	uint64_t trip_ns = now.ns - errand->sent.ns;
+
+	link->own.trip_ns =
+	    link->own.trip_ns == 0 ? trip_ns : (link->own.trip_ns * 7 + trip_ns) / 8;
+}
+
 void lessor_on_answer(struct store_home *home,
                       const struct lend_answer *answer) UNCHECKED
 {
@@ -653,6 +669,7 @@ void lessor_on_answer(struct store_home *home,
 	            answer->result == STORE_DONE ? answer->grant.units : 0,
 	            now.ns - errand->sent.ns);
 	in_time = !errand->is_overdue;
+	note_trip(link, errand, now);
 	lessor_unlist_errand(lessor, errand);
 	if (in_time) /* else it was taken for down, and stays so: L11 */
 		lessor_note_result(lessor, link, answer->result, now);

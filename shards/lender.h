@@ -67,6 +67,12 @@ struct books {
 	uint64_t period_us;
 };
 
+/* Of purses, which know who is next. */
+struct numbers {
+	uint32_t first;
+	uint32_t last;
+};
+
 struct link {
 	struct {
 		alignas(CACHE_LINE) _Atomic uint64_t down_until_ns; /* 0: it answers */
@@ -100,6 +106,11 @@ struct link {
 		uint32_t round_last; /* the one that this round ends with */
 		mono round_began;
 		mono look_due;
+		struct numbers turning; /* purses with units ahead, looked at when
+		                         * their window has begun ... */
+		struct numbers begun;   /* ... and once more (ahead.h) */
+		mono ahead_due;         /* not before that */
+		uint64_t trip_ns;       /* what an answer takes, on average */
 		uint16_t
 		    lives; /* of the store, as it said last; LIVES_UNKNOWN: never */
 		uint32_t

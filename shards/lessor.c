@@ -12,6 +12,7 @@
 #include "runtime/clock.h"
 #include "runtime/counter.h"
 #include "runtime/wake.h"
+#include "shards/ahead.h"
 #include "shards/local.h"
 
 #define DRAIN_TURNS_MOST 100000
@@ -50,6 +51,9 @@ bool lessor_settle(struct purse *purse, struct ask *ask, mono now)
 		return true;
 	}
 	how = local_try(ask->lender, purse, NO_SEAT, now, op->cost, &told);
+	if (how == LOCAL_UNKNOWN && !ask->keeps &&
+	    ahead_take(ask->lender, purse, now, op->cost, &told))
+		how = LOCAL_TAKEN;
 	if (how == LOCAL_UNKNOWN)
 		return false;
 	local_tell(&op->answer, ask->lender, how, told);
@@ -86,6 +90,10 @@ static struct link *listed_link(struct lessor *lessor, struct lender *lender)
 	link->own.listed = true;
 	link->own.lent_first = link->own.lent_last = NUMBER_LAST;
 	link->own.round_last = NUMBER_LAST;
+	link->own.turning = (struct numbers){ NUMBER_LAST, NUMBER_LAST };
+	link->own.begun = (struct numbers){ NUMBER_LAST, NUMBER_LAST };
+	link->own.ahead_due = (mono){ 0 };
+	link->own.trip_ns = 0;
 	lessor_copy_terms(link);
 	link->own.lives = LIVES_UNKNOWN;
 	link->own.recheck = 0;
@@ -193,7 +201,7 @@ struct errand *lessor_errand(struct lessor *lessor, struct purse *purse)
 	errand->purse = purse;
 	errand->number = 0;
 	errand->store_left = GALE_NEVER;
-	errand->forget = false;
+	errand->forget = errand->claims = false;
 	own->errand = (uint16_t)(errand - lessor->errands);
 	list_append(&link_of(lessor, purse->lender)->own.wanting, place);
 	return errand;
@@ -424,6 +432,7 @@ void lessor_take_back(struct lessor *lessor, struct purse *purse, mono now)
 {
 	uint64_t left = empty(lessor, purse, now);
 
+	left = lessor_returnable(purse, left) + lessor_set_aside(lessor, purse, now);
 	if (left == 0 || purse->lender->carry_over)
 		return;
 	lessor_give_back(lessor, purse, left);
@@ -453,6 +462,7 @@ static void forget_key(struct lessor *lessor, const struct ask *ask, mono now)
 	if (purse->lender->lending == LENDING_PLACES)
 		(void)empty(lessor, purse, now);
 	purses_void(purse);
+	lessor_forget_ahead(lessor, purse);
 	lessor_forget_books(lessor, purse);
 }
 
@@ -594,6 +604,7 @@ static void evict(struct evictor *self, struct purse *purse)
 	lessor_unlist_lent(lessor, purse);
 	lessor_window_over(lessor, purse);
 	lessor_take_back(lessor, purse, now);
+	lessor_forget_ahead(lessor, purse);
 	lessor_count(lessor, COUNT_EVICTED, 1);
 }
 

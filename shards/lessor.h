@@ -70,6 +70,8 @@ struct errand {
 	mono sent;
 	mono due;        /* sent: overdue then; overdue: over; sleeping: sent again */
 	bool is_overdue; /* nobody waits for it; what comes is for those who ask next */
+	uint64_t ahead;  /* units of the next window that were asked for along */
+	bool claims;     /* for nobody: so that what was lent ahead can go back */
 	bool forget; /* the key was reset meanwhile: what is granted is not for us */
 	bool
 	    restarted; /* the key lived under another kind of rule, and has begun anew */

@@ -24,6 +24,7 @@
  * Threads   The shard's actor.  What it reads of a purse others may be writing: that
  *           is for books and guesses, and no unit is spent on the strength of it.
  */
+#include "shards/ahead.h"
 #include "shards/lessor.h"
 
 #define LOOKS_PER_TURN 64
@@ -100,12 +101,18 @@ void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now)
 	lessor_watch(lessor, purse, now);
 }
 
+static void void_purse(struct lessor *lessor, struct purse *purse)
+{
+	purses_void(purse);
+	lessor_forget_ahead(lessor, purse);
+}
+
 /* Of all its purses: those that left the round may have a seat that was late. */
 void lessor_drop_lent(struct lessor *lessor, const struct link *link)
 {
 	for (uint32_t i = 0; i < lessor->purses.own.made; i++)
 		if (at(lessor, i)->lender == link->own.lender)
-			purses_void(at(lessor, i));
+			void_purse(lessor, at(lessor, i));
 }
 
 void lessor_unlist_lent(struct lessor *lessor, struct purse *purse)
@@ -235,9 +242,11 @@ static struct borrow_sight sight_of(struct lessor *lessor, struct purse *purse,
                                     bool in_debt, mono now)
 {
 	const struct link *link = link_of(lessor, purse->lender);
+	uint64_t ahead = lessor_ahead_in_hand(purse, now);
 
 	return (struct borrow_sight){
-		.left = purse_left(purse, now),
+		.left = purse_left(purse, now) + ahead,
+		.turned = ahead > 0,
 		.ends = purse->ends,
 		.in_debt = in_debt,
 		.denied = purse_is_spent(purse, now),
@@ -260,6 +269,17 @@ static void ask(struct lessor *lessor, struct purse *purse, enum shard_counter w
 		lessor_count(lessor, why, 1);
 }
 
+/* What was lent ahead and is idle goes back when the store knows whose it is. */
+static void claim(struct lessor *lessor, struct purse *purse)
+{
+	struct errand *errand = lessor_errand(lessor, purse);
+
+	if (!errand)
+		return;
+	errand->claims = true;
+	lessor_count(lessor, COUNT_REFILLS, 1);
+}
+
 /* True if there is still something to look at later. */
 static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 {
@@ -278,6 +298,8 @@ static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 		give_idle_back(lessor, purse, now);
 	if (orders.what & BORROW_ASK_AHEAD)
 		ask(lessor, purse, COUNT_REFILLS);
+	if (orders.what & BORROW_CLAIM)
+		claim(lessor, purse);
 	if (orders.what & BORROW_ASK_AGAIN)
 		ask(lessor, purse, COUNT_AGAIN);
 	return orders.what & BORROW_WATCH;

@@ -5,6 +5,7 @@
  *
  * Threads   The shard's actor; purses_open and purses_close, while nobody else is there.
  */
+#include "shards/ahead.h"
 #include "shards/purses.h"
 
 #include <sched.h>
@@ -151,7 +152,10 @@ static void close_number(void *self, struct retired *retired)
 static void free_chunk(struct gale_allocator *allocator, struct chunk *chunk)
 {
 	struct debts *debts = load_relaxed(&chunk->debts);
+	struct aheads *aheads = load_relaxed(&chunk->aheads);
 
+	if (aheads)
+		memory_give_lines(allocator, aheads, sizeof(*aheads));
 	memory_give(allocator, debts, debts ? sizeof(*debts) : 0);
 	memory_give_lines(allocator, chunk, sizeof(*chunk));
 }
@@ -304,6 +308,7 @@ static bool make_chunk(struct purses *set)
 	if (!chunk)
 		return false;
 	atomic_init(&chunk->debts, NULL);
+	atomic_init(&chunk->aheads, NULL);
 	set->chunks[set->own.made / CHUNK_PURSES] = chunk;
 	return true;
 }
@@ -517,6 +522,20 @@ bool purses_make_room_for_debt(const struct purse *purse,
 			return true;
 		}
 	return true;
+}
+
+struct ahead *purses_make_room_ahead(const struct purse *purse,
+                                     struct gale_allocator *allocator)
+{
+	struct chunk *chunk = purse_chunk(purse);
+	struct aheads *made;
+
+	if (ahead_of(purse))
+		return ahead_of(purse);
+	made = memory_take_lines(allocator, sizeof(*made));
+	if (made)
+		store_release(&chunk->aheads, made); /* bridged */
+	return ahead_of(purse);
 }
 
 /* Its credit and its debt become a word that they never were before: who has seen another, and not

@@ -89,7 +89,8 @@ struct chunk {
 	alignas(TABLE_ALIGN) struct purse purses[CHUNK_PURSES];
 	struct purse_round rounds[CHUNK_PURSES];
 	struct purse_dues dues[CHUNK_PURSES];
-	_Atomic(struct debts *) debts; /* NULL: none was ever owed */
+	_Atomic(struct debts *) debts;   /* NULL: none was ever owed */
+	_Atomic(struct aheads *) aheads; /* NULL: none was ever lent (ahead.h) */
 };
 #define HALF_A_PAGE 2048
 static_assert(offsetof(struct chunk, purses) % (2 * HALF_A_PAGE) == HALF_A_PAGE,
@@ -342,6 +343,10 @@ static inline bool purses_fades(const struct purses *set)
 /* Room for a debt of the purse, by any thread with a pin; false without memory. */
 bool purses_make_room_for_debt(const struct purse *purse,
                                struct gale_allocator *allocator);
+
+/* Room for units of the purse that are lent ahead; NULL without memory. */
+struct ahead *purses_make_room_ahead(const struct purse *purse,
+                                     struct gale_allocator *allocator);
 
 /* Units that were in the purse, or were taken from it and not spent, are worth nothing. */
 void purses_void(struct purse *purse);

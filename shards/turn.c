@@ -6,6 +6,7 @@
  * Threads   The shard's actor.
  */
 #include "runtime/clock.h"
+#include "shards/ahead.h"
 #include "shards/lessor.h"
 
 #define HELD_KEYS_PAUSE_NS 1000000000 /* until a closed lender's are looked at again */
@@ -91,7 +92,7 @@ static void answer_impatient(struct lessor *lessor, struct link *link, mono now)
 	}
 }
 
-static mono due_of(const struct link *link)
+static mono due_of(const struct lessor *lessor, const struct link *link)
 {
 	struct list *flying = list_first(&link->own.flying);
 	struct list *overdue = list_first(&link->own.overdue);
@@ -109,6 +110,7 @@ static mono due_of(const struct link *link)
 		due = mono_earlier(due, list_item(patience, struct ask, patience)->due);
 	if (link->own.lent_first != NUMBER_LAST)
 		due = mono_earlier(due, link->own.look_due);
+	due = mono_earlier(due, lessor_ahead_due(lessor, link));
 	return mono_earlier(due, lessor_recall_due(link));
 }
 
@@ -253,6 +255,7 @@ mono lessor_turn(struct lessor *lessor, mono now)
 		forget_overdue(lessor, link, now);
 		answer_impatient(lessor, link, now);
 		lessor_wake_sleeping(lessor, link, now);
+		lessor_look_ahead(lessor, link, now);
 		heard = lessor->heard;
 		lessor_send(lessor, link, now);
 		if (lessor->heard > heard) /* at once, and later than that */
@@ -269,7 +272,7 @@ mono lessor_turn(struct lessor *lessor, mono now)
 		due = mono_earlier(due, mono_after(now, SLOW_READERS_NS));
 	due = mono_earlier(due, lessor_turn_stores(lessor, now));
 	for (struct link *link = lessor->links; link; link = link->own.next) {
-		due = mono_earlier(due, due_of(link));
+		due = mono_earlier(due, due_of(lessor, link));
 		more |= !list_is_empty(&link->own.wanting) ||
 		        lessor_rechecks(link, now) || link->own.unchanged > 0;
 	}

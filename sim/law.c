@@ -343,6 +343,18 @@ static uint64_t more_than(uint64_t units, uint64_t before)
 	return units > before ? units - before : 0;
 }
 
+/* What was lent ahead of a window is the window's when it has begun. */
+static void turn_pot(struct pot *pot, uint64_t now)
+{
+	if (pot->dies_us > now)
+		return;
+	if (pot->next_dies_us > now) {
+		pot->units = pot->next;
+		pot->dies_us = pot->next_dies_us;
+	}
+	pot->next = 0;
+}
+
 static void take_from_pot(struct world *world, const struct call *call) /* SIM-6 */
 {
 	struct pot *pot = &world->nodes[call->node].pots[call->key];
@@ -351,6 +363,7 @@ static void take_from_pot(struct world *world, const struct call *call) /* SIM-6
 	if (world->plan.lease.carry_over || world->plan.bad ||
 	    is_booked(call->answer.slot))
 		return;
+	turn_pot(pot, now);
 	if (pot->units < call->cost || pot->dies_us <= now)
 		world_fault(world,
 		            "node %u key %u: cost %" PRIu64 " from %" PRIu64
@@ -370,6 +383,16 @@ static void put_into_pot(struct world *world, struct pot *pot, uint64_t units,
 		pot->units += more_than(units, before);
 	if (units > 0 && pot->dies_us < dies_us)
 		pot->dies_us = dies_us;
+}
+
+/* Of this window, and of the next. */
+static void put_ahead(const struct world *world, struct pot *pot, uint64_t units,
+                      uint64_t ends_us)
+{
+	pot->units += units;
+	pot->next += units;
+	if (units > 0)
+		pot->next_dies_us = ends_us + widest(world).period_us;
 }
 
 uint64_t law_life_ns(const struct gale_rule *rule)
@@ -435,11 +458,16 @@ void law_lent(struct world *world, uint32_t key, struct pot *pot,
 
 	if (world->lasts_most_us < grant->lasts_us)
 		world->lasts_most_us = grant->lasts_us;
-	if (pot && law_has_windows(&world->plan.rule))
+	if (pot && law_has_windows(&world->plan.rule)) {
+		turn_pot(pot, world->agenda.now_us);
 		put_into_pot(world, pot, grant->units, before,
 		             world->agenda.now_us + grant->lasts_us);
-	law->lent += more_than(grant->units, before);
+		put_ahead(world, pot, grant->ahead,
+		          world->agenda.now_us + grant->lasts_us);
+	}
+	law->lent += more_than(grant->units, before) + grant->ahead;
 	world->leases += grant->units > 0;
+	world->ahead += grant->ahead;
 	note_least(world, law);
 }
 

@@ -406,6 +406,7 @@ void port_open(struct port *port, struct net *net, struct store *inner)
 {
 	port->store.ops = &port_ops;
 	port->store.quarantine_us = inner->quarantine_us;
+	port->store.lends_ahead = inner->lends_ahead;
 	port->net = net;
 	port->inner = inner;
 	port->life++;

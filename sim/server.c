@@ -23,7 +23,7 @@ static void keep(const struct rule *rule, const struct value *value,
 {
 	must(value_bytes(rule, value) <= KEPT_MOST);
 	ret_after->count = value_encode(rule, value, ret_after->bytes);
-	ret_after->expires_us = rule_expires(rule, value->words);
+	ret_after->expires_us = lease_expires(rule, value->words, &value->ledger);
 	ret_after->apart = value->ledger.apart;
 }
 
@@ -121,8 +121,10 @@ static enum remote_code step(const struct remote_job *job, uint64_t now,
 	if (code != REMOTE_DONE)
 		return code;
 	server_put_apart(job, now, before, &value);
-	had_crowd = has_crowd(&value);
 	*ret_apart = value.ledger.apart;
+	(void)lease_turn(job->rule, value.words, &value.ledger, now,
+	                 job->reserve_from_us);
+	had_crowd = has_crowd(&value);
 	if (changes(job, now, &value))
 		keep(job->rule, &value, ret_after);
 	ret_after->crowd_begins = !had_crowd && has_crowd(&value);

@@ -486,6 +486,7 @@ struct store *office_store(struct office *office, struct port *port,
 
 	kind->is.wire = kind_wire;
 	kind->is.free = kind_free;
+	kind->is.lends_ahead = true;
 	kind->office = office;
 	kind->port = port;
 	store = server_open(&config);

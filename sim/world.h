@@ -103,6 +103,8 @@ struct pot {
 	uint64_t units;
 	uint64_t dies_us; /* the last of them, by true time */
 	uint64_t number;  /* of the last answer that put some in; windows: 0 */
+	uint64_t next;    /* units of the next window: they were lent ahead */
+	uint64_t next_dies_us;
 };
 
 struct node {
@@ -180,6 +182,7 @@ struct world {
 	uint64_t admissions;
 	uint64_t denials;
 	uint64_t leases;
+	uint64_t ahead; /* units that were lent ahead */
 	uint64_t crashes;
 	uint64_t restarts;
 	uint64_t pauses;

@@ -245,19 +245,29 @@ static uint64_t not_before(const struct batches *batches, const struct line *lin
 	                        batches->config->quarantine_us); /* CLIENT-3 */
 }
 
+/* The first window after a quarantine may have been lent ahead of it.  LEASE-7 */
+static uint64_t reserve_from(const struct batches *batches, const struct trip *trip)
+{
+	bool ahead = batches->config->lends_ahead && lease_has_ahead(&trip->rule);
+
+	return ahead ? trip->job.not_before_us : 0;
+}
+
 /* When the store may have forgotten last is the group's to judge; what a pool granted then is over
  * with its window. */
 static void date(const struct batches *batches, const struct line *line,
                  struct trip *trip)
 {
-	if (trip->job.verb == REMOTE_BEAT)
+	if (trip->job.verb == REMOTE_BEAT) {
 		trip->job.forgot_us = since_of(line, trip->lane);
-	else if (trip->job.verb == REMOTE_CLAIM)
+	} else if (trip->job.verb == REMOTE_CLAIM) {
 		trip->job.not_before_us = quarantine_of_windows(
 		    trip->job.claim->ask.period_us, since_of(line, trip->lane),
 		    batches->config->quarantine_us);
-	else
+	} else {
 		trip->job.not_before_us = not_before(batches, line, trip);
+		trip->job.reserve_from_us = reserve_from(batches, trip);
+	}
 }
 
 /* Jobs of another kind are another call. */

@@ -80,6 +80,7 @@ struct client_config {
 	_Atomic uint64_t *counters; /* CLIENT_COUNTER_COUNT of them, that outlive it */
 	struct quarantine_notice *notice; /* it outlives the client, too */
 	uint64_t quarantine_us;           /* the longest */
+	bool lends_ahead;                 /* of store.h */
 	uint64_t seed;                    /* of the jitter */
 	struct trouble *trouble;          /* for the host's log; NULL: nobody listens */
 };

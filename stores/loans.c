@@ -158,6 +158,12 @@ static void load(const struct key_run *run, const struct entry *entry, uint64_t 
 	load_apart(run, node, &ret_loan->ledger);
 }
 
+static void load_rows(const struct entry *entry, struct ledger *ledger)
+{
+	memcpy(ledger->rows, entry->words + entry->word_count,
+	       entry->rows * sizeof(struct lease_row));
+}
+
 static void save(const struct rule *rule, struct entry *entry, const struct loan *loan)
 {
 	entry->fingerprint = rule->fingerprint;
@@ -165,8 +171,41 @@ static void save(const struct rule *rule, struct entry *entry, const struct loan
 	memcpy(entry->words, loan->words, rule->words * sizeof(uint64_t));
 	memcpy(entry->words + rule->words, loan->ledger.rows,
 	       entry->rows * sizeof(struct lease_row));
-	entry->expires_us = rule_expires(rule, loan->words);
+	entry->expires_us = lease_expires(rule, loan->words, &loan->ledger);
 	gale_audit(ledger_valid(rule, loan->words, &loan->ledger));
+}
+
+void run_turn(const struct key_run *run, struct entry *entry)
+{
+	struct loan loan = { 0 };
+
+	if (entry->rows == 0 || !lease_has_ahead(run->rule))
+		return;
+	memcpy(loan.words, entry->words, run->rule->words * sizeof(uint64_t));
+	load_rows(entry, &loan.ledger);
+	if (lease_turn(run->rule, loan.words, &loan.ledger, run->now,
+	               /* reserve_from_us= */ 0))
+		save(run->rule, entry, &loan);
+}
+
+uint64_t run_expires(const struct key_run *run, const struct entry *entry)
+{
+	struct ledger ledger = { 0 };
+
+	if (entry->rows == 0 || !lease_has_ahead(run->rule))
+		return rule_expires(run->rule, entry->words);
+	load_rows(entry, &ledger);
+	return lease_expires(run->rule, entry->words, &ledger);
+}
+
+uint64_t entry_ahead(const struct entry *entry)
+{
+	struct ledger ledger = { 0 };
+
+	if (entry->rows == 0 || entry->kind != GALE_RULE_FIXED_WINDOW)
+		return 0;
+	load_rows(entry, &ledger);
+	return ledger_ahead(&ledger, entry->words[0]);
 }
 
 /* Twice as many rows each time: most keys have one node, and few have many. */
@@ -215,7 +254,7 @@ static enum store_result lend(const struct key_run *run, struct entry *entry,
 	grant = lease_step(run->rule, loan.words, &loan.ledger, run->now, ask);
 	if (grant.units > 0)
 		result = keep(run, entry, &loan);
-	else if (entry && !run->converted && ask->spent)
+	else if (entry && !run->converted && (ask->spent || ask->had > 0))
 		result = keep(run, entry, &loan);
 	if (result != STORE_DONE)
 		return result;

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "engine/check.h"
+#include "engine/window.h"
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
 #include "runtime/lifeline.h"
@@ -132,7 +133,7 @@ static enum store_result step_known(const struct key_run *run, struct entry *ent
 	op->answer = rule_step(op->rule, entry->words, run->now, op->cost);
 	result = judge(run);
 	if (op->answer.verdict == GALE_ALLOW)
-		entry->expires_us = rule_expires(op->rule, entry->words);
+		entry->expires_us = run_expires(run, entry);
 	run->stripe->locked.steps += result == STORE_DONE;
 	return result;
 }
@@ -175,7 +176,7 @@ static enum store_result cancel(const struct key_run *run, struct entry *entry)
 		return STORE_NOT_BOOKED;
 	if (run->converted)
 		return adopt(run, entry);
-	entry->expires_us = rule_expires(op->rule, entry->words);
+	entry->expires_us = run_expires(run, entry);
 	return STORE_DONE;
 }
 
@@ -224,9 +225,17 @@ static enum store_result run_on_other(struct key_run *run, struct entry *entry,
                                       struct lease_grant *ret_grant)
     ON(run->stripe->lock)
 {
-	const struct rule_former former = former_of(entry);
+	struct rule_former former = former_of(entry);
+	uint64_t ahead = entry_ahead(entry);
 	uint64_t words[COLD_WORDS];
+	struct window_state with_ahead;
 	enum store_result result;
+
+	if (ahead > 0) {
+		memcpy(&with_ahead, entry->words, sizeof(with_ahead));
+		lease_count_ahead(&with_ahead, entry->fingerprint, ahead, run->now);
+		former.words = (const uint64_t *)&with_ahead;
+	}
 
 	switch (rule_convert(run->rule, &former, run->now, words)) {
 	case RULE_CONVERTED:
@@ -255,6 +264,8 @@ static enum store_result run_on_key(struct key_run *run,
 {
 	struct entry *entry = keys_find(&run->stripe->locked.keys, &run->name);
 
+	if (entry && is_of(entry, run->rule) && !forgets_any(run))
+		run_turn(run, entry);
 	if (!entry || is_of(entry, run->rule) || forgets_any(run))
 		return run_on_entry(run, entry, request, ret_grant);
 	if (request && request->verb == LEND_BACK)
@@ -590,6 +601,7 @@ static struct memory_store *memory_new(const struct memory_config *config)
 	if (!memory)
 		return NULL;
 	memory->store.ops = &memory_ops;
+	memory->store.lends_ahead = true;
 	memory->allocator = config->allocator;
 	boot_clock_init(&memory->boot);
 	memory->clock = config->clock ? config->clock : &memory->boot.clock;

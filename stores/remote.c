@@ -48,6 +48,11 @@ bool remote_lends_windows(const struct rule *rule)
 	return value_can_fold(rule);
 }
 
+bool remote_lends_ahead(const struct remote_job *job)
+{
+	return lease_has_ahead(job->rule) && (job->ask.ahead > 0 || job->ask.had > 0);
+}
+
 bool remote_same_rule(const struct rule *a, const struct rule *b)
 {
 	return a == b || (a->fingerprint == b->fingerprint &&
@@ -102,6 +107,9 @@ static enum store_result decode(const struct remote_job *job,
 
 	if (err == STATE_CHANGED && job->verb == REMOTE_READ)
 		return convert(job, told, value);
+	if (err == STATE_OK && lease_has_ahead(job->rule))
+		(void)lease_turn(job->rule, value->words, &value->ledger, told->now_us,
+		                 job->reserve_from_us);
 	return judge(err);
 }
 
@@ -432,7 +440,7 @@ static bool make_swap(struct remote_job *job, const struct remote_told *told,
 		return false;
 	job->verb = REMOTE_SWAP;
 	job->was = told->before;
-	job->expires_us = rule_expires(job->rule, value->words);
+	job->expires_us = lease_expires(job->rule, value->words, &value->ledger);
 	if (job->expires_us <= told->now_us)
 		count = 0;
 	job->becomes = (struct remote_bytes){ .bytes = desk->bytes, .count = count };

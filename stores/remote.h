@@ -58,8 +58,11 @@ struct remote_job {
 	struct remote_bytes key;
 	const struct rule *rule;
 	uint64_t not_before_us; /* step, lend, swap, claim: 0: whenever */
-	uint64_t cost;          /* step */
-	struct lease_ask ask;   /* lend; back: node and number */
+	/* Of a fixed window, at a store that lends ahead: the first that begins then or later
+	 * begins with what may have been lent ahead of it and forgotten (lease_turn). */
+	uint64_t reserve_from_us;
+	uint64_t cost;        /* step */
+	struct lease_ask ask; /* lend; back: node and number */
 	/* Lend from a window: nobody here was told of the key, so that most probably nothing
 	 * is there. */
 	bool is_first;
@@ -108,6 +111,8 @@ bool remote_can_step(const struct rule *rule);
 bool remote_can_lend(const struct rule *rule);
 /* Is what it lends of a window: of a fixed one, or a quota's? */
 bool remote_lends_windows(const struct rule *rule);
+/* Does the lend want units ahead, or say which it had?  Then it is told the whole value. */
+bool remote_lends_ahead(const struct remote_job *job);
 /* Each job may have its own copy. */
 bool remote_same_rule(const struct rule *a, const struct rule *b);
 

@@ -60,6 +60,7 @@ static bool open_client(struct server *server, struct store_home *home,
 		.counters = desk->counters,
 		.notice = &server->notice,
 		.quarantine_us = server->config.quarantine_us,
+		.lends_ahead = server->store.lends_ahead,
 		.seed = seed,
 		.trouble = server->config.say ? &server->trouble : NULL,
 	};
@@ -227,6 +228,7 @@ struct store *server_open(const struct server_config *config)
 	if (config->quarantine_us == 0)
 		server->config.quarantine_us = QUARANTINE_DEFAULT_US;
 	server->store.quarantine_us = server->config.quarantine_us;
+	server->store.lends_ahead = config->kind->lends_ahead;
 	server->trouble = (struct trouble){ .allocator = config->allocator,
 		                            .say = config->say,
 		                            .sayer = config->sayer };

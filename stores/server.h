@@ -17,6 +17,7 @@ struct server_kind {
 	/* A wire to it, not connected yet; NULL without memory. */
 	struct wire *(*wire)(struct server_kind *self, struct watch watch);
 	void (*free)(struct server_kind *self);
+	bool lends_ahead; /* of store.h */
 };
 
 struct server_config {

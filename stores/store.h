@@ -213,6 +213,7 @@ struct store {
 	const struct store_ops *ops;
 	uint64_t
 	    quarantine_us; /* the longest, after it has forgotten; 0: it never does */
+	bool lends_ahead;  /* of the window after this one, too (engine/lease.h) */
 };
 
 struct store_ops {

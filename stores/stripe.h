@@ -143,6 +143,14 @@ struct entry *run_grow(const struct key_run *run, struct entry *entry, size_t ro
 enum store_result run_add(const struct key_run *run, const uint64_t *words, size_t rows,
                           struct entry **ret_entry) ON(run->stripe->lock);
 
+/* The key's window begins with what was lent ahead of it, before any step. */
+void run_turn(const struct key_run *run, struct entry *entry) ON(run->stripe->lock);
+/* When the entry, which is of the run's rule, can be forgotten. */
+uint64_t run_expires(const struct key_run *run, const struct entry *entry)
+    ON(run->stripe->lock);
+/* Of a fixed window: how many units of the next one are lent. */
+uint64_t entry_ahead(const struct entry *entry);
+
 /* Serves a request to lend. */
 enum store_result run_lend(const struct key_run *run, struct entry *entry,
                            const struct lend_request *request,

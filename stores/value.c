@@ -290,10 +290,30 @@ enum state_err value_decode(const struct rule *rule, const uint8_t *bytes, size_
 	return count == 0 ? STATE_INVALID : decode(rule, plain, count, value);
 }
 
+/* A window that has rows, not folded: what was lent ahead of the next is used. */
+static const uint8_t *use_ahead(const uint8_t *bytes, size_t count, uint64_t now_us,
+                                uint8_t *out)
+{
+	struct ledger ledger = { 0 };
+	struct window_state state = { get(bytes + STATE_HEAD_BYTES),
+		                      get(bytes + STATE_HEAD_BYTES + 8) };
+
+	for (size_t i = 0;
+	     i < LEASE_ROWS && WINDOW_BYTES + (i + 1) * ROW_BYTES <= count; i++)
+		ledger.rows[i] = row_at(bytes + WINDOW_BYTES + i * ROW_BYTES);
+	if (state.used <= GALE_UNITS_MAX) /* else it is invalid */
+		lease_count_ahead(&state, get(bytes + 8),
+		                  ledger_ahead(&ledger, state.start_us), now_us);
+	memcpy(out, bytes, WINDOW_BYTES);
+	put(out + STATE_HEAD_BYTES, state.start_us);
+	put(out + STATE_HEAD_BYTES + 8, state.used);
+	return out;
+}
+
 enum state_err value_convert(const struct rule *rule, const uint8_t *bytes,
                              size_t count, uint64_t now_us, struct value *value)
 {
-	uint8_t plain[WINDOW_MOST];
+	uint8_t plain[WINDOW_MOST], used[WINDOW_BYTES];
 	size_t state;
 
 	value->ledger = (struct ledger){ 0 };
@@ -306,5 +326,8 @@ enum state_err value_convert(const struct rule *rule, const uint8_t *bytes,
 	state = head_says(bytes, count);
 	if (state > count || (count - state) % ROW_BYTES != 0)
 		return STATE_SHORT;
+	if (state == WINDOW_BYTES && count > state &&
+	    (get(bytes) >> 8 & 0xff) == GALE_RULE_FIXED_WINDOW)
+		bytes = use_ahead(bytes, count, now_us, used);
 	return state_convert(rule, bytes, state, now_us, value->words, value->room);
 }

@@ -508,8 +508,9 @@ GALE_API enum gale_err gale_forecast(struct gale_seat *seat,
 
 /* Makes the store forget the key, so that the key has its whole limit again.  Other
  * nodes, and other limiters of the same name, keep their leases and remembered denials
- * until the window ends.  If a key was used while the store's clock was far ahead, a reset
- * repairs the key. */
+ * until the window ends, and units that were lent ahead of the next window, at most a
+ * sixteenth of the limit, until that ends.  If a key was used while the store's clock was
+ * far ahead, a reset repairs the key. */
 GALE_API enum gale_err gale_reset(struct gale_seat *seat, struct gale_limiter *limiter,
                                   const void *key, size_t key_len, uint64_t within_us);
 

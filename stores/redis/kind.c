@@ -32,6 +32,7 @@ struct server_kind *redis_kind(struct gale_allocator *allocator, const char *url
 	site->is.wire = kind_wire;
 	site->is.map = site->url.is_cluster ? kind_map : NULL;
 	site->is.free = kind_free;
+	site->is.lends_ahead = true;
 	return &site->is;
 }
 

@@ -426,7 +426,8 @@ static bool read_lent(long long said, const struct remote_job *job, uint64_t now
 	uint64_t used = 0 - (uint64_t)said;
 
 	if (job->verb != REMOTE_LEND || !remote_lends_windows(job->rule) ||
-	    used < job->ask.want || used > job->rule->is.limit)
+	    remote_lends_ahead(job) || used < job->ask.want ||
+	    used > job->rule->is.limit)
 		return false;
 	ret_told->code = REMOTE_LENT;
 	ret_told->before = (struct remote_bytes){ 0 };

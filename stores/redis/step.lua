@@ -32,6 +32,12 @@
 -- out, as doubles, too.  Where the asking node has one, it is told behind the value as a ninth: node,
 -- number, granted, out.
 --
+-- A fixed window may have a row for what is lent ahead of the next (engine/lease.h), at any place: its
+-- node is AHEAD, its number one more than the units of the next window that are lent, and its out the
+-- units of this one that were lent ahead of it and that no node has said to have.  As long as its number
+-- is above 1 the key lives until the next window is over, which then begins with so much used (LEASE-7).
+-- The first that begins after the quarantine begins with a sixteenth of the limit more.
+--
 -- Functions are made anew by each call, and cost a lend alone a fifth of it: so what most calls
 -- are is done with hardly any, and those that the rest needs are made when there is some.
 local MOVED, WAITS, CALENDAR, CHANGED, GARBLED = 1, 2, 3, 4, 5
@@ -57,6 +63,7 @@ end
 local keys, reply, left = KEYS, { ARGV[1], now }, nil
 local i = 1 -- the last key that was looked at
 local from, to, limit, begins, asker
+local is_reserved -- of a key without a value something is used already
 for argument = 4, #ARGV do
 	local jobs = ARGV[argument]
 	local verb, count, found, numbers, wants, missed = sub(jobs, 1, 1), 1
@@ -69,6 +76,7 @@ for argument = 4, #ARGV do
 			if past < 0 then past = past + period end
 			from, to, limit = now - past, now - past + period, most
 			if from < 0 then from = 0 end
+			is_reserved = early > 0 and from >= early and from < early + period
 			if verb == 'l' then
 				begins, asker = pack('<I8I8I8I8I8', head, mark, from, from, node), node
 				if not left then
@@ -101,8 +109,9 @@ for argument = 4, #ARGV do
 	for j = 1, wants and not missed and count or 0 do
 		local at, value, number, want = i + j, found[j], numbers[j], wants[j]
 		if not value then
-			if want <= limit and call('SET', keys[at], begins .. pack('<dddd', 0, want, number, want),
-					'PXAT', spell(to), 'NX') then
+			if want <= limit and not is_reserved and
+					call('SET', keys[at], begins .. pack('<dddd', 0, want, number, want),
+						'PXAT', spell(to), 'NX') then
 				reply[at + 1] = -want
 			else
 				missed = true
@@ -146,7 +155,7 @@ end
 if not left then return reply end
 
 -- The long way.
-local CROWD = 9007199254740991
+local CROWD, AHEAD = 9007199254740991, 9007199254740990
 local named = i -- where in KEYS that of the rows apart of the job is that is looked at
 local min, max = math.min, math.max
 local function keep(key, value, expires)
@@ -181,8 +190,20 @@ local function fold(head, mark, start, used, tag, node, number, granted, out, ro
 		rows
 end
 
+-- The row of what is lent ahead, in a window that has rows: where it stands, its number, and out.
+local function ahead_of(value)
+	local first, apart, used, its_number = unpack('<I8ddd', value, 33)
+	if first == AHEAD then return 33, its_number, used - apart end
+	for i = 73, #value, 32 do
+		local other, number, _, out = unpack('<dddd', value, i)
+		if other == AHEAD then return i, number, out end
+	end
+	return nil, 1, 0
+end
+
 -- Fixed windows, quotas, budgets.  What a verb is given comes after its rule:
 --   s, b  cost    l  node, number, units, least, spent    g  node, number, units, tag, part
+--   a     what an l is given, and behind it ahead, had, had_of
 -- Behind the numbers of a monthly quota its job has three months.
 local function window(verb, key, found, job, head, mark, early, limit, period, first,
 		node, number, units, a, b)
@@ -222,12 +243,30 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 	end
 	local past = tag and tag ~= start -- LEASE-5
 	local turns = used == 0 or start < from -- then it is to live until another instant
-	if start < from then start, used, past = from, 0, true end
+	local told, most = value, (limit - fmod(limit, 16)) / 16 -- that is lent ahead
+	if start < from then
+		used = 0
+		if fmod(head, 65536) - fmod(head, 256) == 256 then -- a fixed window's: LEASE-7
+			if tag == start and from == start + period then
+				local _, sum = ahead_of(value)
+				used = sum - 1
+			end
+			if early > 0 and from >= early and from < early + period then used = used + most end
+		end
+		start, past = from, true
+		if used > 0 then -- by that row alone
+			tag, past, its_node, last, granted, out = from, false, AHEAD, 1, 0, used
+			value, size = fold(head, mark, from, used, from, AHEAD, 1, 0, used, ''), 72
+		end
+	elseif turns and tag and not past then
+		local _, sum = ahead_of(value)
+		if sum > 1 then to = start + 2 * period end
+	end
 
 	if verb == 's' or verb == 'b' then -- step; of a budget
 		local cost = node
 		if verb == 's' and used + cost > limit or verb == 'b' and used >= limit then
-			return value
+			return told
 		end
 		used = used + cost
 		if used > MOST then used = MOST end
@@ -242,11 +281,11 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 		else
 			keep(key, pack('<I8I8I8I8', head, mark, start, used), to)
 		end
-		return value
+		return told
 	end
 
 	-- The node's row: its number's byte, and what it says; or all that it says, if it is apart.
-	local row, was, has, told = nil, nil, nil, value
+	local row, was, has
 	local rows_key, field, crowd, in_hand, holding, had_some, is_lost
 	if tag and not past then
 		if its_node == node then
@@ -281,10 +320,35 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 	end
 	if was and not (number > was) then return told end -- LEASE-2
 	local becomes
-	if verb == 'l' then -- lend
+	if verb == 'l' or verb == 'a' then -- lend
 		local wanted, least, spent = units, a, b
 		if units > limit - used then units = limit - used end
-		if units < least then
+		if units < least then units = 0 end
+		local gets, made = units, '' -- what more is out, and the row of what is lent ahead
+		if verb == 'a' then
+			local more, had, had_of = unpack('<ddd', job, 90)
+			local at, sum, unsaid, rows = nil, 1, 0, 0
+			if tag and not past then
+				at, sum, unsaid = ahead_of(value)
+				rows = (size - 40) / 32
+			end
+			had = at and not was and had_of == start and min(had, unsaid) or 0 -- LEASE-8
+			-- It has room behind the others, and not in the crowd's place.
+			if units == 0 or not at and rows + (row and 0 or 1) > 6 then more = 0 end
+			more = max(min(more, limit - used - units, most - (sum - 1)), 0)
+			gets = units + had + more
+			if sum == 1 and more > 0 then turns, to = true, start + 2 * period end
+			if at == 33 then -- the first: what of it is out follows from what is apart
+				last, out = sum + more, unsaid - had
+				value = sub(value, 1, 56) .. pack('<d', last) .. sub(value, 65)
+			elseif at then
+				value = sub(value, 1, at + 7) .. pack('<ddd', sum + more, 0, unsaid - had) .. sub(value, at + 32)
+			elseif more > 0 then
+				made = pack('<dddd', AHEAD, 1 + more, 0, 0)
+			end
+			used = used + more
+		end
+		if gets == 0 then
 			if row and spent > 0 then -- it has nothing in hand
 				call('SETRANGE', key, row - 1, pack('<dd', number, 0))
 			elseif has and spent > 0 then
@@ -294,7 +358,7 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 			return told
 		end
 		used = used + units
-		if row == 57 and not turns then -- it stays the first
+		if row == 57 and not turns and verb == 'l' then -- it stays the first
 			call('SETRANGE', key, LENT_AT, pack('<ddd', used, number, units))
 			return size == 72 and units == wanted and when == now and start == from and -used or value
 		end
@@ -304,11 +368,16 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 				call('DEL', rows_key)
 			end
 			if not is_lost then -- or not allowed: then the row is lost, and its units stay spent
-				try('HSET', rows_key, field, pack('<dddd', crowd, number, units, (has or 0) + units)) -- LEASE-4
+				try('HSET', rows_key, field, pack('<dddd', crowd, number, units, (has or 0) + gets)) -- LEASE-4
 				if holding == 0 then try('PEXPIREAT', rows_key, spell(to)) end
 			end
 			if not has then holding = holding + 1 end
-			if not had_some then in_hand = min(in_hand + 1, holding) end
+			if units == 0 then
+				in_hand = max(had_some and in_hand - 1 or in_hand, 0)
+			elseif not had_some then
+				in_hand = in_hand + 1
+			end
+			in_hand = min(in_hand, holding)
 			becomes = sub(value, 1, 40) .. pack('<dd', used - out, used) .. sub(value, 57, 264) ..
 				pack('<dddd', CROWD, crowd, in_hand, holding)
 		else
@@ -320,7 +389,7 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 				rows = pack('<dddd', its_node, last, granted, out) .. (rows or sub(value, 73))
 			end
 			becomes = fold(head, mark, start, used, start, node, number, units, -- LEASE-4
-				has and has + units or units, rows)
+				(has or 0) + gets, rows .. made)
 		end
 	else -- take back
 		local of, of_part = a, b
@@ -335,6 +404,12 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 			else
 				call('HDEL', rows_key, field)
 				holding = max(holding - 1, 0)
+				local at = ahead_of(value) -- LEASE-8
+				if at == 33 then
+					out = 0
+				elseif at then
+					value = sub(value, 1, at + 23) .. pack('<d', 0) .. sub(value, at + 32)
+				end
 			end
 			in_hand = min(max(had_some and in_hand - 1 or in_hand, 0), holding)
 			becomes = sub(value, 1, 40) .. pack('<dd', used - out, used) .. sub(value, 57, 264) ..
@@ -345,7 +420,10 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 			becomes = fold(head, mark, start, used, tag, its_node, last, granted, out,
 				sub(value, 73, row - 1) .. pack('<ddd', number, 0, has - units) .. sub(value, row + 24))
 		end
-		if used == 0 then turns, to = true, start end
+		if used == 0 then
+			local _, sum = ahead_of(value)
+			if sum == 1 then turns, to = true, start end
+		end
 	end
 	if turns then
 		keep(key, becomes, to)
@@ -495,7 +573,9 @@ for argument = 4, #ARGV do
 	end
 	for j = 1, count do
 		local at, key = i + j, keys[i + j]
-		if verb == 'l' or verb == 'g' or verb == 'm' or verb == 'n' then named = named + 1 end
+		if verb == 'l' or verb == 'g' or verb == 'm' or verb == 'n' or verb == 'a' then
+			named = named + 1
+		end
 		if reply[at + 1] then
 			-- it is told
 		elseif head then
@@ -505,7 +585,7 @@ for argument = 4, #ARGV do
 			end
 			reply[at + 1] = window('l', key, found[j], lead, head, mark, early, limit, period, first, node,
 				unpack('<d', jobs, 8 * j - 6), unpack('<d', jobs, 8 * (count + j) - 6), least, spent)
-		elseif verb == 's' or verb == 'l' or verb == 'g' or verb == 'b' then
+		elseif verb == 's' or verb == 'l' or verb == 'g' or verb == 'b' or verb == 'a' then
 			reply[at + 1] = window(verb, key, found[j], jobs, unpack('<ddddddddddd', jobs, 2))
 		elseif verb == 'S' or verb == 'L' or verb == 'G' then
 			reply[at + 1] = meter(verb, key, jobs)

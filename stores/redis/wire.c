@@ -8,6 +8,7 @@
  *
  *     s  step of a window    b  step of a budget       S  step of a meter
  *     l  lend from a window  g  give back to a window  L, G  the same, of a meter
+ *     a  the same as l, with units ahead: how many are wanted, how many it had, and of which window
  *     m  lends from windows to the node of the lend before, by its rule, of keys that no
  *        job before is of: the number of each, then what each wants; the least and
  *        whether all is spent are the lend's
@@ -383,11 +384,18 @@ static void pack_ask(struct packed *packed, const struct remote_job *job)
 static void pack_lend_window(struct packed *packed, const struct remote_job *job,
                              uint64_t now_us)
 {
-	pack_letter(packed, 'l');
+	bool ahead = remote_lends_ahead(job);
+
+	pack_letter(packed, ahead ? 'a' : 'l');
 	pack_window(packed, job);
 	pack_number(packed, job->ask.node);
 	pack_ask(packed, job);
 	pack_rest_of_window(packed, job->rule, now_us);
+	if (!ahead)
+		return;
+	pack_number(packed, job->ask.ahead);
+	pack_number(packed, job->ask.had);
+	pack_number(packed, job->ask.had_of);
 }
 
 /* It never has more than the burst, so no more need be wanted. */
@@ -495,10 +503,11 @@ static void pack(struct packed *packed, const struct remote_job *job, size_t was
 	}
 }
 
+/* Others may follow it. */
 static bool lends_from_window(const struct remote_job *job)
 {
 	return job->verb == REMOTE_LEND && remote_lends_windows(job->rule) &&
-	       job->rule->is.cadence != GALE_MONTHLY;
+	       job->rule->is.cadence != GALE_MONTHLY && !remote_lends_ahead(job);
 }
 
 /* A lend like the one before but for its key, and what it asks for. */

@@ -15,6 +15,7 @@
 #include "runtime/latch.h"
 #include "runtime/mailbox.h"
 #include "runtime/wake.h"
+#include "shards/ahead.h"
 #include "shards/kept.h"
 #include "shards/local.h"
 #include "shards/pocket.h"
@@ -401,6 +402,55 @@ static void all_is_paid(void)
 {
 	must_hold(kept_debt(s->purse, now) == 0);
 	must_hold(purse_left(s->purse, now) == 0);
+}
+
+/* ---- Units ahead ----------------------------------------------------------------- */
+
+/* What is left of those before joins the purse. */
+static void actor_lends_ahead(void)
+{
+	struct ahead *ahead = purses_make_room_ahead(s->purse, NULL);
+	uint64_t left;
+
+	must_hold(ahead);
+	ahead_put(ahead, credit_until(then, PUT), now);
+	left = credit_living(swap_relaxed(&ahead->word, 0), now);
+	ahead_put(ahead, credit_until(then, PUT), now);
+	s->emptied += left;
+}
+
+static void take_ahead(struct seat *seat)
+{
+	struct told told;
+
+	if (ahead_take(&s->lender, s->purse, now, 2, &told))
+		seat->taken += 2;
+}
+
+static void seat_takes_ahead(void)
+{
+	take_ahead(&s->seats[0]);
+	take_ahead(&s->seats[0]);
+}
+
+static void other_takes_ahead(void)
+{
+	take_ahead(&s->seats[1]);
+}
+
+static void begin_without_credit(void)
+{
+	begin();
+	store_relaxed(&s->purse->credit, 0);
+}
+
+static void all_ahead_is_there(void)
+{
+	struct ahead *ahead = ahead_of(s->purse);
+
+	must_hold(s->seats[0].taken + s->seats[1].taken + s->emptied +
+	              credit_living(load_relaxed(&ahead->word), now) ==
+	          (uint64_t)2 * PUT);
 }
 
 /* A call that asks meanwhile gets nothing. */
@@ -1184,6 +1234,11 @@ const struct program programs[] = {
 	  begin_with_a_debt,
 	  { actor_lends, seat_takes },
 	  the_debt_has_all,
+	  0 },
+	{ "lend ahead, take",
+	  begin_without_credit,
+	  { actor_lends_ahead, seat_takes_ahead, other_takes_ahead },
+	  all_ahead_is_there,
 	  0 },
 	{ "void, give back",
 	  begin_taken,

@@ -256,6 +256,31 @@ static void draw_rows(struct chance *c, struct script *script)
 	    rule->period_us * cost / (rule->limit * chance_between(c, 1, 4)) + 1;
 }
 
+/* Nodes ask for a part of the limit in each of several windows, so that they are lent some of the
+ * next one ahead.  Some of them want it all. */
+static void draw_steady(struct chance *c, struct script *script)
+{
+	struct world_plan *plan = &script->plan;
+	uint64_t limit = chance_between(c, 300, 1200);
+	uint64_t window = GALE_MILLIS(chance_between(c, 100, 2000));
+	uint64_t calls = limit * chance_between(c, 50, 100) / 100;
+
+	plan->nodes = (uint32_t)chance_between(c, 1, chance_one_in(c, 6) ? 10 : 3);
+	plan->keys = (uint32_t)chance_between(c, 1, chance_one_in(c, 4) ? 3 : 1);
+	plan->node_keys = chance_one_in(c, 8) ? 1 : 0;
+	plan->rule = gale_fixed_window(limit / plan->keys, window);
+	plan->lease = (struct gale_leasing){ .patience_us = plan->lease.patience_us };
+	plan->net.mean_us = chance_below(c, window / 500);
+	script->cost_most = 1;
+	script->bursts = script->edges = false;
+	script->gap_us = window / calls + 1;
+	script->asks = calls * chance_between(c, 6, 14);
+	script->crash_each = chance_one_in(c, 2) ? (uint32_t)calls * 3 : 0;
+	script->pause_each = chance_one_in(c, 2) ? (uint32_t)calls : 0;
+	script->cut_each = chance_one_in(c, 3) ? (uint32_t)calls * 2 : 0;
+	script->fail_each = script->plan.fails ? (uint32_t)calls * 3 : 0;
+}
+
 static struct script draw(uint64_t seed)
 {
 	struct chance c = { seed };
@@ -271,6 +296,8 @@ static struct script draw(uint64_t seed)
 		draw_failures(&c, &script);
 	if (!script.calm && chance_one_in(&c, 8))
 		draw_rows(&c, &script);
+	else if (!script.calm && chance_one_in(&c, 10))
+		draw_steady(&c, &script);
 	return script;
 }
 
@@ -403,9 +430,9 @@ static bool is_used_up(const struct script *script, const struct world *world)
 /* ---- Telling --------------------------------------------------------------------- */
 
 struct tally {
-	uint64_t worlds, calm, events, asks, admitted, denied, requests, leases, lost,
-	    doubled, crashes, pauses, cut, partitions, fail_overs, changes, unanswered,
-	    us;
+	uint64_t worlds, calm, events, asks, admitted, denied, requests, leases, ahead,
+	    lost, doubled, crashes, pauses, cut, partitions, fail_overs, changes,
+	    unanswered, us;
 };
 
 static void add(struct tally *tally, const struct script *script,
@@ -419,6 +446,7 @@ static void add(struct tally *tally, const struct script *script,
 	tally->denied += world->denials;
 	tally->requests += world->net.requests;
 	tally->leases += world->leases;
+	tally->ahead += world->ahead;
 	tally->lost += world->net.lost;
 	tally->doubled += world->net.doubled;
 	tally->crashes += world->crashes;
@@ -441,14 +469,15 @@ static void tell(const struct tally *tally)
 	       " events, %" PRIu64 " faults\n%" PRIu64 " asks: %" PRIu64
 	       " admitted, %" PRIu64 " denied, %" PRIu64
 	       " by nodes that crashed\n%" PRIu64 " requests, %" PRIu64
-	       " leases; %" PRIu64 " lost, %" PRIu64 " doubled, %" PRIu64
-	       " crashes, %" PRIu64 " pauses, %" PRIu64 " partitions (%" PRIu64
-	       " lost to them), %" PRIu64 " fail-overs, %" PRIu64 " changes\n",
+	       " leases, %" PRIu64 " units ahead; %" PRIu64 " lost, %" PRIu64
+	       " doubled, %" PRIu64 " crashes, %" PRIu64 " pauses, %" PRIu64
+	       " partitions (%" PRIu64 " lost to them), %" PRIu64
+	       " fail-overs, %" PRIu64 " changes\n",
 	       tally->worlds, tally->calm, tally->us / GALE_MINUTES(1), tally->events,
 	       faults, tally->asks, tally->admitted, tally->denied, tally->unanswered,
-	       tally->requests, tally->leases, tally->lost, tally->doubled,
-	       tally->crashes, tally->pauses, tally->partitions, tally->cut,
-	       tally->fail_overs, tally->changes);
+	       tally->requests, tally->leases, tally->ahead, tally->lost,
+	       tally->doubled, tally->crashes, tally->pauses, tally->partitions,
+	       tally->cut, tally->fail_overs, tally->changes);
 }
 
 static void describe(const void *drawn)

@@ -36,7 +36,7 @@ declare -A tests=(
 	[promises]=$(echo tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 	[groups]=$(echo tests/unit/{group,group_falls,member,fleet}_test)
 	[learns]=$(echo tests/unit/{estimate,fleet_learns}_test)
-	[leases]=$(echo tests/unit/{lease,memory_lend,value,borrow,overdue,sizer}_test)
+	[leases]=$(echo tests/unit/{lease,memory_lend,value,borrow,overdue,ahead,sizer}_test)
 	[tenants]=$(echo tests/unit/{escrow,escrow_crowd,escrow_tree,tenants,tenant_holds,tenant_holds_lot}_test)
 	[pools]=$(echo tests/unit/{pool,pools,claim,shared,shared_holds,regions,fund,fund_told,alone}_test)
 	[holds]=$(echo tests/unit/{hold,holds,whole}_test)
@@ -133,6 +133,22 @@ mutant engine/lease.c 'more goes back than is used' \
 	'	if (units > state->used)' '	if (units > state->used + GALE_UNITS_MAX)' leases
 mutant engine/lease.c 'a ninth row takes the place of another' \
 	'ledger_rows(ledger) >= LEASE_ROWS - 1;' 'ledger_rows(ledger) > LEASE_ROWS;' leases
+mutant engine/lease.c 'a window begins without what was lent ahead' \
+	'		ahead = ahead_of(rule, words, ledger);' '		ahead = 0 * ahead_of(rule, words, ledger);' leases
+mutant engine/lease.c 'what a node had counts in any window' \
+	'row->tag.us != tag.us || tag.us != ask->had_of)' 'row->tag.us != tag.us)' leases
+mutant engine/lease.c 'a node says what it had with every ask' \
+	'had = row ? 0 : claim(' 'had = claim(' leases
+mutant engine/lease.c 'a node whose row was dropped says again what it had' \
+	'is_apart(ledger, row) && row->out == 0)' 'is_apart(ledger, row) && row->out > GALE_UNITS_MAX)' leases
+mutant engine/lease.c 'more than a sixteenth is lent ahead' \
+	'return rule->is.limit / LEASE_AHEAD_PARTS;' 'return rule->is.limit / LEASE_AHEAD_PARTS * 2;' leases
+mutant engine/lease.c 'a key is not kept for what was lent ahead' \
+	'	if (ahead_of(rule, words, ledger) > 0)' '	if (ahead_of(rule, words, ledger) > GALE_UNITS_MAX)' leases
+mutant engine/lease.c 'nothing is reserved for what was forgotten' \
+	'return from > 0 && start >= from &&' 'return from > 0 && start > GALE_UNITS_MAX &&' leases
+mutant engine/lease.c 'units ahead do not count under another period' \
+	'(struct window_state){ former->start_us + period_us, 0 };' '(struct window_state){ former->start_us, 0 };' leases
 mutant stores/loans.c 'rows apart have no bound' \
 	'? memory->max_keys * ROWS_PER_KEY' '? memory->max_keys * ROWS_PER_KEY * 1000' leases
 mutant shards/grant.c 'a lease counts from when the answer came' \
@@ -193,6 +209,24 @@ mutant engine/borrow.c 'who asks again takes what is too little (BORROW-1)' \
 	'need->least > 0 ? need->least : need->denied' 'need->least + 0 * need->denied' leases
 mutant engine/borrow.c 'what is idle stays (BORROW-2)' \
 	'++self->idle < idle_looks(terms)' 'idle_looks(terms) > 0' leases
+mutant shards/ahead.c 'books begin without what was lent ahead (AHEAD-3)' \
+	'purse->taken += lent; /* AHEAD-3 */' '' leases
+mutant shards/ahead.c 'units ahead live a window longer (AHEAD-1)' \
+	'grant->lasts_us + link->own.window_us };' 'grant->lasts_us + 2 * link->own.window_us };' leases
+mutant shards/ahead.c 'no allowance for drift in what lives for two windows (AHEAD-1)' \
+	'mono_until(errand->sent, both, ppm)' 'mono_until(errand->sent, both, 0 * ppm)' leases
+mutant shards/ahead.c 'what is set aside is spent before an answer (AHEAD-2)' \
+	'units = credit_living(swap_relaxed(&ahead->word, 0), now);' 'units = credit_living(load_relaxed(&ahead->word), now);' leases
+mutant shards/ahead.c 'more than a sixteenth is believed (AHEAD-3)' \
+	'link->own.rule.capacity / LEASE_AHEAD_PARTS;' 'link->own.rule.capacity / LEASE_AHEAD_PARTS * 2;' leases
+mutant shards/grant.c 'what is lent ahead is not in the books of its own window (AHEAD-3)' \
+	'errand->purse->taken + ahead;' 'errand->purse->taken;' leases
+mutant shards/grant.c 'a window begins with all of its limit, beside what was lent ahead of it (AHEAD-3)' \
+	'next ? ahead :' 'next ? 0 :' leases
+mutant engine/borrow.c 'units ahead do not last while clocks differ (BORROW-6)' \
+	'2 * drift_us' '0 * drift_us' leases
+mutant engine/borrow.c 'idle units ahead go back before the store knows whose they are' \
+	'may_ask(sight, BORROW_CLAIM)' 'BORROW_GIVE_BACK' leases
 mutant engine/sizer_learned.c 'a node that does not know what it needs takes what it may need (SIZER-8)' \
 	'return outlook.differs && view->holders > 1 &&' 'return outlook.differs && view->holders > GALE_UNITS_MAX &&' leases
 mutant engine/borrow.c 'terms before these deny (BORROW-3)' \

@@ -54,6 +54,7 @@ struct demand {
 	uint64_t window_us; /* 0: a second */
 	uint64_t cost_most; /* of a call, from 1 on; 0: 1 */
 	uint64_t lot;       /* seed of what is drawn; 0: 1 */
+	uint64_t trip_us;   /* of a message, on average; 0: half a millisecond */
 	bool is_frail;
 };
 
@@ -235,7 +236,7 @@ static void open_fleet(struct fleet *fleet)
 	struct world_plan plan = {
 		.seed = 1,
 		.mode = GALE_LEASED,
-		.net = { .mean_us = 500 },
+		.net = { .mean_us = demand->trip_us > 0 ? demand->trip_us : 500 },
 		.nodes = demand->nodes,
 		.seats = 1,
 		.shards = 1,
@@ -388,6 +389,22 @@ static void check_trips(void)
 	must(straggle.trips[ACTIVE] <= 16);
 }
 
+/* While a window turns its calls are admitted by units that were lent ahead of it. */
+static void check_that_no_steady_caller_waits(void)
+{
+	static const uint32_t fleets[] = { 1, 7, 16 };
+	struct demand demand = { .shape = EVEN, .percent = 80 };
+
+	for (size_t i = 0; i < sizeof(fleets) / sizeof(*fleets); i++) {
+		demand.nodes = fleets[i];
+		must(expect_of(demand, 0.99, 0.95).waited <= 0.0001);
+	}
+	demand.nodes = 1;
+	demand.window_us = GALE_MILLIS(100);
+	demand.trip_us = 50;
+	must(expect_of(demand, 0.99, 0.95).waited <= 0.0001);
+}
+
 static void check_the_rest(void)
 {
 	expect(EVEN, 16, 80, 0.99, 0.95);
@@ -500,6 +517,7 @@ int main(int argc, char **argv)
 	must(argc == 1);
 	check_what_one_call_holds();
 	check_trips();
+	check_that_no_steady_caller_waits();
 	check_the_rest();
 	check_lots();
 	check_windows_and_costs();

@@ -47,7 +47,12 @@ struct tally {
 	uint64_t again;
 	uint64_t taken_back;
 	uint64_t not_taken;
-	uint64_t apart; /* of leases by nodes whose row is */
+	uint64_t apart;    /* of leases by nodes whose row is */
+	uint64_t ahead;    /* granted of the next window, too */
+	uint64_t turned;   /* by that to a window that begins with it */
+	uint64_t reserved; /* with what may have been forgotten */
+	uint64_t claimed;  /* by nodes that said what they had */
+	uint64_t in_vain;  /* of it, without a grant */
 	uint64_t swapped;
 	uint64_t moved;
 	uint64_t waited;
@@ -61,6 +66,8 @@ struct node {
 	uint64_t number;
 	struct gale_slot tag;
 	uint64_t units;
+	uint64_t had; /* ahead ... */
+	uint64_t had_of;
 };
 
 struct key {
@@ -76,7 +83,9 @@ struct key {
 	uint64_t asking; /* of them: those that ask for leases */
 	bool crowded;    /* all ask, for little */
 	bool is_strict;  /* none asks: there are only steps */
-	size_t latest;   /* node that was lent to */
+	/* One in so many lends is of the next window, too; 0: none. */
+	uint64_t ahead_in;
+	size_t latest; /* node that was lent to */
 };
 
 struct timeline {
@@ -118,6 +127,11 @@ _Noreturn static void fail(const struct timeline *t, const char *what, int line)
 		       t->jobs[i].rule->is.limit, t->jobs[i].rule->is.period_us,
 		       t->jobs[i].rule->is.burst);
 	exit(1);
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
 }
 
 /* ---- Random worlds --------------------------------------------------------------- */
@@ -215,12 +229,25 @@ static struct rule good_rule(struct chance *c)
 	return rule;
 }
 
+/* One of which units are lent ahead. */
+static struct rule rule_with_ahead(struct chance *c)
+{
+	struct gale_rule config = gale_fixed_window(
+	    chance_between(c, LEASE_AHEAD_PARTS, 4000), some_period(c));
+	struct rule rule;
+
+	must(rule_compile(&config, &rule) == GALE_ERR_OK);
+	return rule;
+}
+
 /* Any bytes, with the number of the key in them. */
 static void make_key(struct timeline *t, size_t number)
 {
 	struct key *key = &t->keys[number];
 
 	*key = (struct key){ .rule = good_rule(&t->chance), .rule_told = &key->rule };
+	if (number == 0 && chance_one_in(&t->chance, 2))
+		key->rule = rule_with_ahead(&t->chance);
 	if (number > 0 && chance_one_in(&t->chance, 2)) {
 		key->rule = t->keys[number - 1].rule;
 		key->rule_told = t->keys[number - 1].rule_told;
@@ -232,6 +259,8 @@ static void make_key(struct timeline *t, size_t number)
 	key->bucket = (uint8_t)chance_next(&t->chance);
 	key->crowded = chance_one_in(&t->chance, 2);
 	key->is_strict = !key->crowded && chance_one_in(&t->chance, 2);
+	if (lease_has_ahead(&key->rule) && !chance_one_in(&t->chance, 3))
+		key->ahead_in = chance_one_in(&t->chance, 2) ? 2 : 20;
 	key->asking = !key->crowded && chance_one_in(&t->chance, 2) ? 1 : NODES;
 	for (uint64_t i = 0; i < NODES; i++)
 		key->nodes[i].id =
@@ -259,6 +288,8 @@ static uint64_t forward(struct timeline *t, const struct rule *rule)
 		return chance_one_in(c, 4) ? chance_below(c, 2 * span) : 1;
 	case 3:
 		return chance_below(c, 3);
+	case 4:
+		return chance_one_in(c, 2) ? span - t->now % span : 0;
 	default:
 		return 0;
 	}
@@ -306,6 +337,22 @@ static uint64_t some_cost(struct chance *c, const struct rule *rule)
 	return cost >= 1 && cost <= GALE_UNITS_MAX ? cost : 1;
 }
 
+/* As the client does. */
+static void date(struct remote_job *job, uint64_t not_before_us)
+{
+	job->not_before_us = not_before_us;
+	job->reserve_from_us = lease_has_ahead(job->rule) ? not_before_us : 0;
+}
+
+/* Around now, or of the last windows. */
+static uint64_t some_date(struct timeline *t, const struct rule *rule)
+{
+	if (chance_one_in(&t->chance, 3))
+		return t->now + chance_below(&t->chance, 4) - 1;
+	return t->now -
+	       chance_below(&t->chance, smaller(3 * rule_window_us(rule), t->now));
+}
+
 static struct remote_job *add_job(struct timeline *t, struct key *key,
                                   enum remote_verb verb)
 {
@@ -319,8 +366,8 @@ static struct remote_job *add_job(struct timeline *t, struct key *key,
 	t->job_keys[t->count] = key;
 	t->buckets[t->count] = key->bucket;
 	t->count++;
-	if (verb != REMOTE_READ && chance_one_in(&t->chance, 32))
-		job->not_before_us = t->now + chance_below(&t->chance, 4) - 1;
+	if (verb != REMOTE_READ && chance_one_in(&t->chance, 16))
+		date(job, some_date(t, &key->rule));
 	return job;
 }
 
@@ -343,6 +390,27 @@ static uint64_t at_most(uint64_t number)
 	return number < GALE_UNITS_MAX ? number : GALE_UNITS_MAX;
 }
 
+/* What it was told that it has, or about that. */
+static void ask_ahead(struct timeline *t, const struct key *key,
+                      const struct node *node, struct lease_ask *ask)
+{
+	struct chance *c = &t->chance;
+	uint64_t most = key->rule.is.limit / LEASE_AHEAD_PARTS;
+
+	if (chance_one_in(c, key->ahead_in))
+		ask->ahead = chance_below(c, most + 2);
+	ask->had = node->had;
+	ask->had_of = node->had_of;
+	if (chance_one_in(c, 12))
+		ask->had = chance_size(c, most + 2);
+	if (chance_one_in(c, 24))
+		ask->had_of = key->nodes[chance_below(c, NODES)].had_of;
+	if (chance_one_in(c, 24))
+		ask->had_of = node->tag.us;
+	if (ask->had > 0 && chance_one_in(c, 6))
+		ask->least = ask->want = key->rule.is.limit; /* mostly in vain */
+}
+
 static void add_lend(struct timeline *t, struct key *key)
 {
 	struct chance *c = &t->chance;
@@ -355,10 +423,12 @@ static void add_lend(struct timeline *t, struct key *key)
 	job->ask.node = node->id;
 	job->ask.number = at_most(next_number(c, node));
 	job->ask.want = some_cost(c, &key->rule);
-	if (key->crowded && !chance_one_in(c, 8))
+	if ((key->crowded || key->ahead_in > 0) && !chance_one_in(c, 8))
 		job->ask.want = chance_between(c, 1, key->rule.capacity / 64 + 1);
 	job->ask.least = chance_one_in(c, 3) ? chance_size(c, job->ask.want) : 1;
 	job->ask.spent = chance_one_in(c, 3);
+	if (key->ahead_in > 0)
+		ask_ahead(t, key, node, &job->ask);
 }
 
 static struct gale_slot some_tag(struct chance *c, const struct key *key,
@@ -389,6 +459,8 @@ static void add_back(struct timeline *t, struct key *key)
 	job->tag = some_tag(c, key, node);
 	job->units = chance_one_in(c, 8) ? some_cost(c, &key->rule)
 	                                 : at_most(chance_size(c, node->units + 1));
+	if (node->units > 0 && chance_one_in(c, 6))
+		job->units = node->units;
 }
 
 static bool may_lend(const struct key *key)
@@ -417,13 +489,13 @@ static void add_some_job(struct timeline *t)
 static void add_lends(struct timeline *t)
 {
 	uint64_t early =
-	    chance_one_in(&t->chance, 8) ? t->now + chance_below(&t->chance, 4) - 1 : 0;
+	    chance_one_in(&t->chance, 4) ? some_date(t, &t->keys[0].rule) : 0;
 
 	for (size_t i = 0; i < t->key_count; i++)
 		if (may_lend(&t->keys[i]))
 			add_lend(t, &t->keys[i]);
 	for (size_t i = 0; i < t->count; i++)
-		t->jobs[i].not_before_us = early;
+		date(&t->jobs[i], early);
 }
 
 /* ---- The server, and the engine beside it ---------------------------------------- */
@@ -667,11 +739,20 @@ static void forget(struct timeline *t, struct key *key)
 static struct value decoded(struct timeline *t, size_t i, uint64_t *words)
 {
 	struct value value = { .words = words, .room = WORDS_MOST };
+	uint64_t sum;
 
 	expect(t, value_decode(t->jobs[i].rule, t->before[i].bytes, t->before[i].count,
 	                       &value) == STATE_OK);
 	server_put_apart(&t->jobs[i], t->now, &t->before[i], &value);
 	t->tally->apart += value.ledger.apart.node != 0;
+	if (t->told[i].code == REMOTE_WAITS)
+		return value;
+	sum = ledger_ahead(&value.ledger, words[0]);
+	if (lease_turn(t->jobs[i].rule, words, &value.ledger, t->now,
+	               t->jobs[i].reserve_from_us)) {
+		t->tally->turned += words[1] == sum;
+		t->tally->reserved += words[1] != sum;
+	}
 	return value;
 }
 
@@ -742,6 +823,16 @@ static void tally_grant(struct timeline *t, size_t i, const struct lease_grant *
 	t->tally->partly += partly;
 	t->tally->wide += partly && is_wide(t->jobs[i].rule);
 	t->tally->again += !changed && grant->units > 0;
+	t->tally->ahead += changed && grant->ahead > 0;
+}
+
+/* How many units of the window were lent ahead of it, and no node has said to have them. */
+static uint64_t unsaid(const struct ledger *ledger)
+{
+	for (size_t i = 0; i < LEASE_ROWS; i++)
+		if (ledger->rows[i].node == LEASE_AHEAD)
+			return ledger->rows[i].out;
+	return 0;
 }
 
 static void explain_lend(struct timeline *t, size_t i)
@@ -761,13 +852,24 @@ static void explain_lend(struct timeline *t, size_t i)
 		expect(t, memcmp(&answer.grant, &grant, sizeof(grant)) == 0);
 	tally_grant(t, i, &answer.grant,
 	            memcmp(&before, &value.ledger, sizeof(before)) != 0);
-	if (answer.grant.units == 0)
+	t->tally->claimed += unsaid(&value.ledger) < unsaid(&before);
+	if (answer.grant.units == 0) {
+		t->tally->in_vain += unsaid(&value.ledger) < unsaid(&before);
 		return;
+	}
+	if (answer.grant.ahead > 0) {
+		node->had = answer.grant.ahead;
+		node->had_of = answer.grant.tag.us + job->rule->is.period_us;
+	}
 	if (node->number < job->ask.number)
 		node->number = job->ask.number;
 	t->job_keys[i]->latest = (size_t)(node - t->job_keys[i]->nodes);
 	node->tag = answer.grant.tag;
 	node->units = answer.grant.units;
+	if (lease_has_ahead(job->rule))
+		node->units =
+		    lease_status(job->rule, words, &value.ledger, t->now, node->id)
+			.units;
 }
 
 static void explain_back(struct timeline *t, size_t i)
@@ -901,6 +1003,8 @@ static bool prepare(struct timeline *t, struct key *key)
 		.want = op.cost,
 		.least = 1,
 	};
+	if (key->ahead_in > 0)
+		ask_ahead(t, key, node, &job->ask);
 	if (node->number < job->ask.number)
 		node->number = job->ask.number;
 	return remote_prepare_loan(job, &t->told[0], &desk, LEND, &answer);
@@ -910,10 +1014,15 @@ static bool prepare(struct timeline *t, struct key *key)
 static void read_and_swap(struct timeline *t)
 {
 	struct key *key = &t->keys[chance_below(&t->chance, t->key_count)];
+	struct remote_job *job;
 	redisReply *reply;
 
 	t->count = 0;
-	add_job(t, key, REMOTE_READ);
+	job = add_job(t, key, REMOTE_READ);
+	if (chance_one_in(&t->chance, 4))
+		date(job, t->now - chance_below(
+				       &t->chance,
+				       smaller(rule_window_us(&key->rule), t->now)));
 	reply = call(t);
 	expect_same_told(t);
 	explain_look(t, 0);
@@ -962,8 +1071,9 @@ static bool tells_something(const struct tally *tally)
 	return tally->allowed && tally->denied && tally->granted && tally->lent &&
 	       tally->partly && tally->wide && tally->refused && tally->again &&
 	       tally->taken_back && tally->apart > 20 && tally->not_taken &&
-	       tally->swapped && tally->moved && tally->waited && tally->dropped &&
-	       tally->backward;
+	       tally->ahead && tally->turned && tally->reserved && tally->claimed &&
+	       tally->in_vain && tally->swapped && tally->moved && tally->waited &&
+	       tally->dropped && tally->backward;
 }
 
 static void print(const struct tally *tally)
@@ -972,14 +1082,17 @@ static void print(const struct tally *tally)
 	       " granted (%" PRIu64 " as one number, %" PRIu64 " partly, %" PRIu64
 	       " wide), %" PRIu64 " refused, %" PRIu64 " again, %" PRIu64
 	       " taken back, %" PRIu64 " not, %" PRIu64 " of rows apart, %" PRIu64
+	       " ahead, %" PRIu64 " turned with it, %" PRIu64
+	       " with a reserve, %" PRIu64 " claimed (%" PRIu64 " in vain), %" PRIu64
 	       " swapped, %" PRIu64 " moved, %" PRIu64 " waited, %" PRIu64
 	       " without a month, %" PRIu64 " dropped, %" PRIu64
 	       " steps of the clock back\n",
 	       tally->steps, tally->allowed, tally->denied, tally->granted, tally->lent,
 	       tally->partly, tally->wide, tally->refused, tally->again,
-	       tally->taken_back, tally->not_taken, tally->apart, tally->swapped,
-	       tally->moved, tally->waited, tally->calendar, tally->dropped,
-	       tally->backward);
+	       tally->taken_back, tally->not_taken, tally->apart, tally->ahead,
+	       tally->turned, tally->reserved, tally->claimed, tally->in_vain,
+	       tally->swapped, tally->moved, tally->waited, tally->calendar,
+	       tally->dropped, tally->backward);
 }
 
 static int run(uint64_t seed, uint64_t steps)

@@ -29,6 +29,10 @@ struct next_window {
 	void *arg;
 };
 
+/* What the first window after a quarantine gives: the rest may have been lent ahead of it, and the
+ * server has forgotten that (engine/lease.h). */
+uint64_t next_window_most(uint64_t limit);
+
 /* A round in which a standstill let the server be greeted too late is begun again. */
 unsigned next_window_gives(const struct next_window *plan);
 

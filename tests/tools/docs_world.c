@@ -21,7 +21,7 @@ struct gale_tenant *tenant, *organisation;
 struct gale_hold hold;
 const char *key = "alice", *user = "alice", *model = "large";
 size_t key_len = 5, user_len = 5, model_len = 5;
-uint64_t cost = 1, prompt = 300, max_tokens = 500, within = GALE_SECONDS(60);
+uint64_t cost = 1, prompt = 300, max_tokens = 500, within = GALE_SECONDS(60), used;
 const uint64_t costs[2] = { 700, 700 };
 unsigned queries, streams, sent;
 
@@ -71,6 +71,18 @@ int refuse_by(size_t part)
 	return 1;
 }
 
+int refuse(void)
+{
+	MUST(false);
+	return 0;
+}
+
+/* A stream of 600. */
+bool next_token(uint64_t *ret_used)
+{
+	return ++*ret_used < 600;
+}
+
 /* ---- Before and after ------------------------------------------------------------------ */
 
 void must_be_left(struct gale_limiter *of, const char *name, uint64_t units)
@@ -89,12 +101,20 @@ void must_be_text(char *text, const char *words)
 
 void open_organisation(void)
 {
-	const struct gale_budget_config config = { .limit = 1000,
+	const struct gale_budget_config config = { .limit = 10000,
 		                                   .window_us = GALE_DAYS(1) };
 	const struct gale_terms terms = { .weight = 1, .guarantee = 500 };
 
 	MUST(!gale_budget_open(runtime, &config, &budget));
 	MUST(!gale_tenant_open(budget, &terms, &organisation));
+}
+
+void open_tenant(void)
+{
+	const struct gale_terms terms = { .weight = 1, .guarantee = 400 };
+
+	open_organisation();
+	MUST(!gale_tenant_open(budget, &terms, &tenant));
 }
 
 void open_hold(void)

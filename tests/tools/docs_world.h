@@ -30,7 +30,7 @@ extern struct gale_tenant *tenant, *organisation;
 extern struct gale_hold hold;
 extern const char *key, *user, *model;
 extern size_t key_len, user_len, model_len;
-extern uint64_t cost, prompt, max_tokens, within;
+extern uint64_t cost, prompt, max_tokens, within, used;
 extern const uint64_t costs[2];
 
 /* What a block must call, or must not: how often it was. */
@@ -42,6 +42,8 @@ void send_reply(int status, const char *lines, size_t length);
 void report_error(void);    /* not called */
 void stop_the_stream(void); /* not called */
 int refuse_by(size_t part); /* not called */
+int refuse(void);           /* not called */
+bool next_token(uint64_t *used);
 
 void must(bool is_so, const char *what);
 #define MUST(is_so) must(is_so, #is_so)
@@ -50,6 +52,7 @@ void must(bool is_so, const char *what);
 void must_be_left(struct gale_limiter *of, const char *name, uint64_t units);
 void must_be_text(char *text, const char *words); /* and frees it */
 void open_organisation(void);
+void open_tenant(void);
 void open_hold(void);
 
 /* As the page says: every key has the new limit. */
@@ -98,11 +101,17 @@ void open_hold(void);
 #define BEFORE_tenants_1
 #define AFTER_tenants_1 MUST(answer.verdict == GALE_ALLOW);
 
-#define BEFORE_tenants_2 open_organisation();
-#define AFTER_tenants_2 MUST(gale_tenant_ask(seat, tenant, 1).verdict == GALE_ALLOW);
+/* It has grown once, and is settled. */
+#define BEFORE_tenants_2 open_tenant();
+#define AFTER_tenants_2                                                                \
+	MUST(used == 600);                                                             \
+	MUST(gale_tenant_commit(seat, &hold, used) == GALE_ERR_HOLD);
 
-#define BEFORE_tenants_3
-#define AFTER_tenants_3                                                                \
+#define BEFORE_tenants_3 open_organisation();
+#define AFTER_tenants_3 MUST(gale_tenant_ask(seat, tenant, 1).verdict == GALE_ALLOW);
+
+#define BEFORE_tenants_4
+#define AFTER_tenants_4                                                                \
 	MUST(!gale_budget_open(runtime, &config, &budget));                            \
 	MUST(!gale_tenant_open(budget, &terms, &tenant));                              \
 	MUST(gale_tenant_wait(seat, tenant, 1, within).verdict == GALE_ALLOW);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * borrow_test.c -- what a node does about a key's units: vectors, and BORROW-1 to BORROW-5 by lot.
+ * borrow_test.c -- what a node does about a key's units: vectors, and BORROW-1 to BORROW-6 by lot.
  *
  * A window is a second and has 32 looks, so that units are idle after four.
  */
@@ -153,6 +153,151 @@ static void the_sizer_is_told_of_the_window_that_is_open(void **state)
 	assert_int_equal(view.store_left, GALE_NEVER);
 	need.ends = (mono){ 0 };
 	assert_int_equal(borrow_view(&window, &self, &need, start).quiet_us, 0);
+}
+
+/* ---- Units ahead ------------------------------------------------------------------- */
+
+/* 1600 units a window are 1.6 in a millisecond.  A gap without trip, pause and drift is 15756 us: two
+ * ticks, and the 64th of a window by which an actor may be late. */
+static const struct borrow_gap gap = { .usual = 1600 };
+
+/* BORROW-6 */
+static void units_ahead_last_until_the_next_answer(void **state)
+{
+	static const struct {
+		struct borrow_gap gap;
+		uint64_t units; /* of the gap, their root, and the least */
+	} gaps[] = {
+		{ { .usual = 1600 }, 25 + 5 + 1 },
+		{ { .usual = 3200 }, 50 + 7 + 1 },
+		{ { .usual = 1600, .least = 5 }, 25 + 5 + 5 },
+		{ { .usual = 1600, .trip_us = 1000 }, 30 + 5 + 1 }, /* three trips */
+		{ { .usual = 1600, .pause_us = 3000 }, 30 + 5 + 1 },
+		{ { .usual = 1600, .drift_ppm = 1000 }, 28 + 5 + 1 }, /* twice */
+		/* A twentieth of the window is 80. */
+		{ { .usual = 1600, .trip_us = 11415 }, 80 + 8 + 1 },
+		{ { .usual = 1600, .trip_us = 1000000 }, 80 + 8 + 1 },
+		{ { .usual = 1600, .drift_ppm = 100000 }, 80 + 8 + 1 },
+		/* As much as a word holds. */
+		{ { .usual = GALE_UNITS_MAX / 1000 }, CREDIT_UNITS_MAX },
+	};
+	struct borrow_terms odd = window;
+	(void)state;
+
+	for (size_t i = 0; i < sizeof(gaps) / sizeof(gaps[0]); i++)
+		assert_int_equal(borrow_ahead(&window, &gaps[i].gap), gaps[i].units);
+	odd.window_us = 1500000; /* 23437 us for an actor, 131 for ticks */
+	assert_int_equal(borrow_ahead(&odd, &gap), 25 + 5 + 1);
+	/* A clock is wrong by 30000 us in the second, and by 15000 in the rest of the window. */
+	assert_int_equal(borrow_ahead(&odd, &(struct borrow_gap){ .usual = 15000,
+	                                                          .drift_ppm = 15000 }),
+	                 685 + 26 + 1);
+}
+
+static void a_few_calls_are_not_bridged(void **state)
+{
+	struct borrow_terms meter = window;
+	struct borrow_gap few = { .usual = 15 };
+	(void)state;
+
+	assert_int_equal(borrow_ahead(&window, &few), 0);
+	few.usual = 16;
+	assert_int_equal(borrow_ahead(&window, &few), 0 + 0 + 1);
+	few = (struct borrow_gap){ .usual = 1600, .least = 100 };
+	assert_int_equal(borrow_ahead(&window, &few), 25 + 5 + 100);
+	few.least = 101;
+	assert_int_equal(borrow_ahead(&window, &few), 0);
+	assert_int_equal(borrow_ahead(&window, &(struct borrow_gap){ 0 }), 0);
+	meter.has_windows = false;
+	assert_int_equal(borrow_ahead(&meter, &gap), 0);
+}
+
+/* BORROW-6: the units of the longest gap that is bridged, and no more than those of a twentieth of the
+ * window, and what chance may add. */
+static void units_ahead_by_lot(void **state)
+{
+	struct chance lot = { 3 };
+	(void)state;
+
+	for (int i = 0; i < LOTS; i++) {
+		struct borrow_gap any = {
+			.usual = 16 + chance_below(&lot, 1000000),
+			.trip_us = chance_below(&lot, 20000),
+			.pause_us =
+			    borrow_pause_us(WINDOW_US, chance_below(&lot, 256), 256),
+			.drift_ppm = (uint32_t)chance_below(&lot, 1000),
+		};
+		uint64_t units = borrow_ahead(&window, &any);
+		uint64_t gap_us = 3 * any.trip_us + any.pause_us + 2 * any.drift_ppm;
+		uint64_t most = any.usual / 20;
+
+		if (gap_us > WINDOW_US / 20)
+			gap_us = WINDOW_US / 20;
+		assert_true(units >= any.usual * gap_us / WINDOW_US);
+		assert_true(units > 0);
+		assert_true(units <= most + 1 ||
+		            (units - most - 1) * (units - most - 1) <= most);
+	}
+}
+
+/* A fleet does not ask all at once. */
+static void each_lot_has_another_pause(void **state)
+{
+	(void)state;
+	assert_int_equal(borrow_pause_us(WINDOW_US, 0, 256), WINDOW_US / 512);
+	assert_int_equal(borrow_pause_us(WINDOW_US, 128, 256),
+	                 WINDOW_US / 512 + WINDOW_US / 1024);
+	for (uint64_t lot = 1; lot < 256; lot++) {
+		assert_true(borrow_pause_us(WINDOW_US, lot, 256) >
+		            borrow_pause_us(WINDOW_US, lot - 1, 256));
+		assert_true(borrow_pause_us(WINDOW_US, lot, 256) < WINDOW_US / 256);
+	}
+}
+
+static unsigned turned(struct borrow *self, struct borrow_turn turn)
+{
+	return borrow_turned(self, &turn);
+}
+
+static void a_window_that_has_begun_is_asked_for_when_somebody_spends(void **state)
+{
+	struct borrow self = { .seen = 50, .idle = 3 };
+	(void)state;
+
+	/* What was spent before it began says nothing of it. */
+	assert_int_equal(turned(&self, (struct borrow_turn){ .left = 30 }),
+	                 BORROW_WATCH);
+	assert_int_equal(self.idle, 0);
+	assert_int_equal(
+	    turned(&self, (struct borrow_turn){ .left = 30, .again = true }),
+	    BORROW_WATCH);
+	assert_int_equal(
+	    turned(&self, (struct borrow_turn){ .left = 29, .again = true }),
+	    BORROW_WATCH | BORROW_ASK_AHEAD);
+	assert_int_equal(
+	    turned(&self, (struct borrow_turn){ .left = 29, .again = true }),
+	    BORROW_WATCH);
+	assert_int_equal(
+	    turned(&self, (struct borrow_turn){ .left = 0, .again = true }), 0);
+	assert_int_equal(turned(&self, (struct borrow_turn){ .left = 0 }), 0);
+}
+
+static void a_window_that_has_begun_is_not_asked_for_in_vain(void **state)
+{
+	struct borrow self = { .seen = 50 };
+	(void)state;
+
+	assert_int_equal(
+	    turned(&self,
+	           (struct borrow_turn){ .left = 40, .again = true, .asked = true }),
+	    BORROW_WATCH);
+	assert_int_equal(
+	    turned(&self,
+	           (struct borrow_turn){ .left = 30, .again = true, .down = true }),
+	    BORROW_WATCH);
+	assert_int_equal(
+	    turned(&self, (struct borrow_turn){ .left = 20, .again = true }),
+	    BORROW_WATCH | BORROW_ASK_AHEAD);
 }
 
 /* ---- What an answer means ---------------------------------------------------------- */
@@ -382,6 +527,45 @@ static void what_runs_out_is_asked_for_ahead(void **state)
 	assert_int_equal(borrow_look(&window, &self, &late, start).what, BORROW_WATCH);
 }
 
+/* Nothing goes back before the store knows whose it is: an ask comes first. */
+static void units_ahead_that_are_idle_are_claimed(void **state)
+{
+	struct borrow_sight sight = { .left = 9, .turned = true };
+	struct borrow self = fresh();
+	(void)state;
+
+	for (int i = 0; i < IDLE_LOOKS; i++)
+		assert_int_equal(look(&window, &self, sight), BORROW_WATCH);
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH | BORROW_CLAIM);
+	sight.asked = true;
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH);
+	sight.asked = false;
+	sight.down = true;
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH);
+	sight.down = false;
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH | BORROW_CLAIM);
+	sight.turned = false; /* an answer has come */
+	assert_int_equal(look(&window, &self, sight), BORROW_GIVE_BACK);
+}
+
+/* However long they last. */
+static void units_ahead_that_are_spent_are_asked_for(void **state)
+{
+	struct borrow_sight sight = { .left = 99, .turned = true };
+	struct borrow self = { .seen = 100, .idle = IDLE_LOOKS - 1 };
+	(void)state;
+
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH | BORROW_ASK_AHEAD);
+	assert_int_equal(self.idle, 0);
+	sight.left = 98;
+	sight.asked = true;
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH);
+	sight.left = 97;
+	sight.asked = false;
+	sight.down = true;
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH);
+}
+
 static const struct borrow_sight refused = { .denied = true, .pressed = true };
 
 /* So many looks until it asks again. */
@@ -513,6 +697,13 @@ int main(void)
 		cmocka_unit_test(what_carries_over_is_asked_for_by_the_batch),
 		cmocka_unit_test(asks_by_lot),
 		cmocka_unit_test(the_sizer_is_told_of_the_window_that_is_open),
+		cmocka_unit_test(units_ahead_last_until_the_next_answer),
+		cmocka_unit_test(a_few_calls_are_not_bridged),
+		cmocka_unit_test(units_ahead_by_lot),
+		cmocka_unit_test(each_lot_has_another_pause),
+		cmocka_unit_test(
+		    a_window_that_has_begun_is_asked_for_when_somebody_spends),
+		cmocka_unit_test(a_window_that_has_begun_is_not_asked_for_in_vain),
 		cmocka_unit_test(what_came_as_wanted_denies_nothing),
 		cmocka_unit_test(a_denial_is_what_the_store_said),
 		cmocka_unit_test(what_is_no_denial),
@@ -523,6 +714,8 @@ int main(void)
 		cmocka_unit_test(idle_units_go_back_after_an_eighth),
 		cmocka_unit_test(what_is_spent_from_now_and_then_stays),
 		cmocka_unit_test(what_runs_out_is_asked_for_ahead),
+		cmocka_unit_test(units_ahead_that_are_idle_are_claimed),
+		cmocka_unit_test(units_ahead_that_are_spent_are_asked_for),
 		cmocka_unit_test(who_was_refused_is_asked_for_again),
 		cmocka_unit_test(who_has_some_in_hand_is_asked_for_again),
 		cmocka_unit_test(nobody_is_asked_for_in_vain),

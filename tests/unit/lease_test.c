@@ -467,6 +467,69 @@ static void a_row_of_another_crowd_is_none(void **state)
 	assert_false(ledger_valid(&key.rule, key.words, &key.ledger));
 }
 
+/* ---- Ahead, after a quarantine -------------------------------------------------- */
+
+static struct lease_grant lend_both(struct leased *key, uint64_t now, uint64_t units,
+                                    uint64_t ahead)
+{
+	struct lease_ask ask = {
+		.node = 1, .number = 1, .want = units, .least = units, .ahead = ahead
+	};
+
+	return asks(key, now, &ask);
+}
+
+static uint64_t used_after_turn(const struct leased *key, uint64_t now,
+                                uint64_t reserve_from)
+{
+	struct leased copy = *key;
+
+	(void)lease_turn(&copy.rule, copy.words, &copy.ledger, now, reserve_from);
+	check_key(&copy);
+	return key->rule.is.limit - remaining(&copy, now);
+}
+
+/* A window that was there when the quarantine ended has none, nor one after the next; and what is
+ * known to be lent ahead is besides. LEASE-7 */
+static void one_window_after_a_quarantine_has_a_reserve(void **state)
+{
+	struct leased key = key_of(gale_fixed_window(160, SEC(1)));
+
+	(void)state;
+	assert_int_equal(used_after_turn(&key, T0, T0 + 1), 0);
+	assert_int_equal(used_after_turn(&key, T0 + SEC(1), T0 + 1), 10);
+	assert_int_equal(used_after_turn(&key, T0 + SEC(1), T0 + SEC(1)), 10);
+	assert_int_equal(used_after_turn(&key, T0 + SEC(2), T0 + 1), 0);
+	assert_int_equal(used_after_turn(&key, T0 + SEC(1), /* reserve_from= */ 0), 0);
+	assert_int_equal(lend_both(&key, T0, 5, 4).ahead, 4);
+	assert_int_equal(used_after_turn(&key, T0 + SEC(1), /* reserve_from= */ 0), 4);
+	assert_int_equal(used_after_turn(&key, T0 + SEC(1), T0 + 1), 14);
+	assert_int_equal(used_after_turn(&key, T0 + SEC(2), T0 + 1), 0);
+}
+
+/* It is denied, so that the rows of the window before stay as they are. */
+static void what_was_had_of_a_window_that_is_over_is_not_claimed(void **state)
+{
+	struct leased key = key_of(gale_fixed_window(160, SEC(1)));
+	struct lease_ask late = { .node = 1,
+		                  .number = 2,
+		                  .want = 161,
+		                  .least = 161,
+		                  .had = 4,
+		                  .had_of = T0 + SEC(1) };
+	struct leased before;
+
+	(void)state;
+	assert_int_equal(lend_both(&key, T0, 5, 4).ahead, 4);
+	assert_true(lease_turn(&key.rule, key.words, &key.ledger, T0 + SEC(1),
+	                       /* reserve_from_us= */ 0));
+	before = key;
+	assert_int_equal(asks(&key, T0 + SEC(2), &late).units, 0);
+	assert_true(same_key(&key, &before));
+	assert_int_equal(asks(&key, T0 + SEC(1), &late).units, 0);
+	assert_int_equal(out_of(&key, T0 + SEC(1), 1), 4);
+}
+
 /* A store before this one has written eight rows of nodes. */
 static void eight_nodes_of_before_become_seven_and_a_crowd(void **state)
 {
@@ -518,6 +581,362 @@ static void a_meter_forgets_the_node_lent_to_longest_ago(void **state)
 	/* Its first message is taken for a new one: charged again, never given twice. */
 	assert_int_equal(lend(&key, T0, 2, 1, 1, 5).units, 5);
 	assert_int_equal(remaining(&key, T0), 45);
+}
+
+/* ---- Ahead ----------------------------------------------------------------------- */
+
+#define T1 (T0 + SEC(1))
+#define T2 (T0 + SEC(2))
+
+/* A sixteenth of its limit is ten. */
+static struct leased bridged_key(void)
+{
+	return key_of(gale_fixed_window(160, SEC(1)));
+}
+
+static bool turns(struct leased *key, uint64_t now, uint64_t reserve_from_us)
+{
+	bool turned =
+	    lease_turn(&key->rule, key->words, &key->ledger, now, reserve_from_us);
+
+	check_key(key);
+	return turned;
+}
+
+/* As a store does it: it begins the window first. */
+static struct lease_grant bridge(struct leased *key, uint64_t now,
+                                 const struct lease_ask *ask)
+{
+	(void)turns(key, now, /* reserve_from_us= */ 0);
+	return asks(key, now, ask);
+}
+
+static struct lease_grant lend_ahead(struct leased *key, uint64_t now, uint64_t node,
+                                     uint64_t want, uint64_t ahead)
+{
+	struct lease_ask ask = {
+		.node = node, .number = 1, .least = 1, .want = want, .ahead = ahead
+	};
+	return bridge(key, now, &ask);
+}
+
+static struct lease_grant tell(struct leased *key, uint64_t now, uint64_t node,
+                               uint64_t number, uint64_t had, uint64_t had_of)
+{
+	struct lease_ask ask = { .node = node,
+		                 .number = number,
+		                 .least = 1,
+		                 .want = 10,
+		                 .had = had,
+		                 .had_of = had_of };
+	return bridge(key, now, &ask);
+}
+
+/* LEASE-7 */
+static void a_window_begins_with_what_was_lent_ahead(void **state)
+{
+	struct leased key = bridged_key(), late;
+	struct lease_grant grant = lend_ahead(&key, T0, 1, 30, 4);
+
+	(void)state;
+	assert_int_equal(grant.units, 30);
+	assert_int_equal(grant.ahead, 4);
+	assert_int_equal(grant.left, 126);
+	assert_int_equal(grant.lasts_us, SEC(1));
+	assert_int_equal(grant.holders, 1);
+	assert_int_equal(remaining(&key, T0), 126);
+	assert_int_equal(out_of(&key, T0, 1), 34);
+	assert_int_equal(lend_ahead(&key, T0, 2, 20, 3).ahead, 3);
+	assert_int_equal(ledger_ahead(&key.ledger, T0), 7);
+	assert_int_equal(ledger_ahead(&key.ledger, T1), 0);
+	assert_true(steps(&key, T0, 50));
+	assert_false(turns(&key, T1 - 1, 0));
+	late = key;
+	assert_true(turns(&key, T1, 0));
+	assert_int_equal(remaining(&key, T1), 153);
+	assert_int_equal(out_of(&key, T1, 1), 0);
+	assert_false(turns(&key, T1, 0)); /* once */
+	assert_false(turns(&key, T0, 0)); /* RULE-2 */
+	grant = lend_ahead(&key, T1, 3, 5, 0);
+	assert_int_equal(grant.holders, 1);
+	assert_int_equal(grant.others, 0);
+	assert_int_equal(grant.ahead, 0);
+	assert_true(steps(&key, T1, 148)); /* a strict step, on the same words */
+	assert_false(steps(&key, T1, 1));
+	assert_false(turns(&key, T2, 0)); /* nothing more was lent ahead */
+	assert_int_equal(remaining(&key, T2), 160);
+	assert_false(turns(&late, T2, 0)); /* two windows later it is over */
+	assert_int_equal(remaining(&late, T2), 160);
+}
+
+static void at_most_a_sixteenth_is_lent_ahead(void **state)
+{
+	struct leased key = bridged_key();
+	struct leased little = key_of(gale_fixed_window(15, SEC(1)));
+	struct lease_grant grant;
+
+	(void)state;
+	assert_int_equal(lend_ahead(&key, T0, 1, 20, 6).ahead, 6);
+	assert_int_equal(lend_ahead(&key, T0, 2, 20, 6).ahead, 4);
+	grant = lend_ahead(&key, T0, 3, 20, 6);
+	assert_int_equal(grant.units, 20);
+	assert_int_equal(grant.ahead, 0);
+	assert_int_equal(remaining(&key, T0), 90);
+	assert_int_equal(lend_ahead(&key, T1, 1, 20, 99).ahead, 10);
+	assert_int_equal(remaining(&key, T1), 120); /* ten were used, and ten are */
+	key = bridged_key();
+	grant = lend_ahead(&key, T0, 1, 158, 5); /* no more than is left */
+	assert_int_equal(grant.ahead, 2);
+	assert_int_equal(grant.left, 0);
+	grant = lend_ahead(&key, T0, 2, 1, 5); /* a denial lends nothing */
+	assert_int_equal(grant.units, 0);
+	assert_int_equal(grant.ahead, 0);
+	assert_int_equal(ledger_ahead(&key.ledger, T0), 2);
+	assert_int_equal(lend_ahead(&little, T0, 1, 5, 5).ahead, 0);
+	assert_int_equal(remaining(&little, T0), 10);
+}
+
+static void of_a_fixed_window_alone_units_are_lent_ahead(void **state)
+{
+	const struct gale_rule others[] = {
+		gale_quota_monthly(160, 60),  gale_quota_anchored(160, SEC(5), 7),
+		gale_gcra(160, SEC(1), 160),  gale_token_bucket(160, 160, SEC(1)),
+		gale_pacer(160, SEC(1), 160),
+	};
+	struct leased key = bridged_key();
+
+	(void)state;
+	assert_true(lease_has_ahead(&key.rule));
+	for (size_t i = 0; i < COUNT(others); i++) {
+		key = key_of(others[i]);
+		assert_false(lease_has_ahead(&key.rule));
+		assert_false(turns(&key, T0, T1));
+		assert_int_equal(lend_ahead(&key, T0, 1, 5, 5).ahead, 0);
+		assert_int_equal(lease_expires(&key.rule, key.words, &key.ledger),
+		                 rule_expires(&key.rule, key.words));
+	}
+}
+
+/* LEASE-8 */
+static void a_node_says_once_what_it_was_lent_ahead(void **state)
+{
+	struct leased key = bridged_key(), before;
+	struct lease_grant again;
+
+	(void)state;
+	lend_ahead(&key, T0, 1, 30, 4);
+	lend_ahead(&key, T0, 2, 30, 3);
+	tell(&key, T0, 1, 2, 4, T1); /* not yet: it is of the next window */
+	assert_int_equal(out_of(&key, T0, 1), 44);
+	assert_int_equal(tell(&key, T1, 1, 3, 4, T1).units, 10);
+	assert_int_equal(out_of(&key, T1, 1), 14);
+	before = key;
+	again = tell(&key, T1, 1, 3, 4, T1);
+	assert_int_equal(again.units, 10); /* LEASE-2 */
+	assert_int_equal(again.ahead, 0);
+	assert_true(same_key(&key, &before));
+	tell(&key, T1, 1, 4, 4, T1); /* its answer was lost, for all that it knows */
+	assert_int_equal(out_of(&key, T1, 1), 24);
+	assert_int_equal(remaining(&key, T1), 133);
+	tell(&key, T1, 3, 1, 2, T0);
+	tell(&key, T1, 4, 1, 2, T2);
+	assert_int_equal(out_of(&key, T1, 3), 10); /* of another window */
+	assert_int_equal(out_of(&key, T1, 4), 10);
+	tell(&key, T1, 2, 2, 9, T1);
+	assert_int_equal(out_of(&key, T1, 2), 13); /* what nobody has said */
+	tell(&key, T1, 5, 1, 1, T1);
+	assert_int_equal(out_of(&key, T1, 5), 10); /* all have */
+	assert_true(back(&key, T1, 1, 5, slot_at(T1), 24));
+	assert_false(back(&key, T1, 1, 6, slot_at(T1), 1)); /* LEASE-3 */
+	assert_true(back(&key, T1, 2, 3, slot_at(T1), 13));
+	assert_int_equal(remaining(&key, T1), 130);
+	assert_false(back(&key, T1, LEASE_AHEAD, 9, slot_at(T1), 1));
+}
+
+static void the_same_number_again_says_nothing_of_units_ahead(void **state)
+{
+	struct leased key = bridged_key(), before;
+	struct lease_grant again;
+
+	(void)state;
+	lend_ahead(&key, T0, 1, 30, 4);
+	before = key;
+	again = lend_ahead(&key, T0, 1, 30, 4);
+	assert_int_equal(again.units, 30); /* LEASE-2 */
+	assert_int_equal(again.ahead, 0);
+	assert_true(same_key(&key, &before));
+}
+
+static void an_ask_in_vain_says_it_too(void **state)
+{
+	struct leased key = bridged_key(), before;
+
+	(void)state;
+	lend_ahead(&key, T0, 1, 30, 4);
+	assert_true(turns(&key, T1, 0));
+	assert_true(steps(&key, T1, 156));
+	assert_int_equal(tell(&key, T1, 1, 2, 4, T1).units, 0);
+	assert_int_equal(out_of(&key, T1, 1), 4);
+	before = key;
+	assert_int_equal(tell(&key, T1, 1, 2, 4, T1).units, 0); /* LEASE-2 */
+	assert_true(same_key(&key, &before));
+	assert_true(back(&key, T1, 1, 3, slot_at(T1), 4));
+	assert_int_equal(remaining(&key, T1), 4);
+}
+
+/* What can never pass turns no window: the ledger is still that of the one before. */
+static void an_ask_in_vain_says_nothing_of_a_window_that_is_over(void **state)
+{
+	const struct lease_ask ask = { .node = 2,
+		                       .number = 2,
+		                       .least = 161,
+		                       .want = 161,
+		                       .had = 4,
+		                       .had_of = T1 };
+	struct leased key = bridged_key(), before;
+
+	(void)state;
+	lend_ahead(&key, T0, 2, 30, 4);
+	lend_ahead(&key, T1, 1, 30, 0);
+	before = key;
+	assert_int_equal(bridge(&key, T2, &ask).retry_us, GALE_NEVER);
+	assert_true(same_key(&key, &before)); /* RULE-1 */
+}
+
+/* Their part of this window goes back, and that of the next stays. */
+static void units_ahead_go_back_into_each_window_by_itself(void **state)
+{
+	struct leased key = bridged_key();
+
+	(void)state;
+	lend_ahead(&key, T0, 1, 30, 4);
+	assert_false(back(&key, T0, 1, 2, slot_at(T0), 35)); /* LEASE-3 */
+	assert_true(back(&key, T0, 1, 2, slot_at(T0), 34));
+	assert_int_equal(remaining(&key, T0), 160);
+	assert_int_equal(rule_expires(&key.rule, key.words), T0);
+	assert_int_equal(lease_expires(&key.rule, key.words, &key.ledger), T2);
+	assert_true(turns(&key, T1, 0));
+	assert_int_equal(remaining(&key, T1), 156);
+	assert_false(back(&key, T1, 1, 3, slot_at(T1), 4)); /* nobody said so */
+	assert_false(back(&key, T1, 1, 3, slot_at(T0), 4));
+	tell(&key, T1, 1, 4, 4, T1);
+	assert_true(back(&key, T1, 1, 5, slot_at(T1), 14));
+	assert_int_equal(remaining(&key, T1), 160);
+}
+
+/* RULE-4, for two windows. */
+static void what_is_lent_ahead_keeps_the_key(void **state)
+{
+	struct leased key = bridged_key();
+
+	(void)state;
+	lend_ahead(&key, T0, 1, 30, 0);
+	assert_int_equal(lease_expires(&key.rule, key.words, &key.ledger), T1);
+	lend_ahead(&key, T0, 2, 30, 1);
+	assert_int_equal(lease_expires(&key.rule, key.words, &key.ledger), T2);
+	assert_true(turns(&key, T1, 0));
+	assert_int_equal(lease_expires(&key.rule, key.words, &key.ledger), T2);
+}
+
+/* A store that has forgotten does not know the sum. */
+static void what_may_have_been_lent_ahead_is_reserved(void **state)
+{
+	struct leased key = bridged_key(), fresh = key;
+
+	(void)state;
+	assert_false(turns(&key, T0, T0 + 1)); /* it was there before then */
+	assert_true(turns(&key, T0, T0));
+	assert_int_equal(remaining(&key, T0), 150);
+	assert_false(turns(&key, T0 + 5, T0)); /* once */
+	tell(&key, T0 + 5, 1, 1, 4, T0);
+	assert_int_equal(out_of(&key, T0 + 5, 1), 14);
+	assert_int_equal(remaining(&key, T0 + 5), 140);
+	assert_false(turns(&key, T1, T0)); /* it is the second */
+	assert_true(turns(&key, T1, T0 + 1));
+	assert_int_equal(remaining(&key, T1), 150);
+	key = fresh;
+	lend_ahead(&key, T0, 1, 30, 4);
+	assert_false(turns(&key, T0, T0)); /* it has begun */
+	assert_true(turns(&key, T1, T0 + 1));
+	assert_int_equal(remaining(&key, T1), 146); /* it has lent since */
+	key = fresh;
+	lend_ahead(&key, T0, 1, 30, 4);
+	key.rule = key_of(gale_fixed_window(16, SEC(1))).rule;
+	assert_true(turns(&key, T1, T1));
+	assert_int_equal(remaining(&key, T1), 11); /* of what is in force now */
+}
+
+/* ---- Ahead, and more nodes than rows */
+
+static void where_there_is_no_row_nothing_is_lent_ahead(void **state)
+{
+	struct leased key = bridged_key();
+
+	(void)state;
+	for (uint64_t node = 1; node <= 7; node++)
+		lend_ahead(&key, T0, node, 5, 0);
+	assert_int_equal(lend_ahead(&key, T0, 8, 5, 3).ahead, 0);
+	key = bridged_key();
+	for (uint64_t node = 1; node <= 7; node++) /* the seventh's is the last row */
+		assert_int_equal(lend_ahead(&key, T0, node, 5, node == 7).ahead, 0);
+	key = bridged_key();
+	for (uint64_t node = 1; node <= 6; node++)
+		assert_int_equal(lend_ahead(&key, T0, node, 5, node == 6).ahead,
+		                 node == 6);
+	assert_int_equal(ledger_rows(&key.ledger), LEASE_ROWS - 1);
+	assert_int_equal(lend_ahead(&key, T0, 7, 5, 2).ahead, 2); /* apart */
+	assert_int_equal(lend_ahead(&key, T0, 8, 5, 3).holders, 8);
+	assert_int_equal(ledger_rows(&key.ledger), LEASE_ROWS);
+	assert_int_equal(out_of(&key, T0, 7), 7);
+	assert_int_equal(out_of(&key, T0, 8), 8);
+	assert_int_equal(ledger_ahead(&key.ledger, T0), 6);
+	assert_int_equal(remaining(&key, T0), 160 - 40 - 6);
+	assert_true(back(&key, T0, 8, 2, slot_at(T0), 8));
+	assert_true(turns(&key, T1, 0));
+	assert_int_equal(ledger_rows(&key.ledger), 1);
+	assert_int_equal(remaining(&key, T1), 154);
+}
+
+/* The window began with units of nodes 1 and 2, and six others asked first. */
+static struct leased crowded_key(void)
+{
+	struct leased key = bridged_key();
+
+	lend_ahead(&key, T0, 1, 30, 4);
+	lend_ahead(&key, T0, 2, 30, 3);
+	for (uint64_t node = 11; node <= 16; node++)
+		lend_ahead(&key, T1, node, 5, 0);
+	return key;
+}
+
+static void rows_apart_say_what_they_were_lent_ahead(void **state)
+{
+	struct leased key = crowded_key();
+
+	(void)state;
+	tell(&key, T1, 1, 2, 4, T1);
+	tell(&key, T1, 2, 2, 3, T1);
+	assert_int_equal(out_of(&key, T1, 1), 14);
+	assert_int_equal(out_of(&key, T1, 2), 13);
+	assert_true(back(&key, T1, 1, 3, slot_at(T1), 14));
+	assert_true(back(&key, T1, 2, 3, slot_at(T1), 13));
+	assert_int_equal(remaining(&key, T1), 130);
+}
+
+/* A row apart with nothing out is dropped, and its number with it: the same ask is a first one
+ * again.  It is not put down for what another has in hand.  LEASE-8 */
+static void messages_that_come_twice_give_no_other_nodes_units_back(void **state)
+{
+	struct leased key = crowded_key();
+
+	(void)state;
+	tell(&key, T1, 1, 2, 4, T1);
+	assert_true(back(&key, T1, 1, 3, slot_at(T1), 14));
+	assert_int_equal(remaining(&key, T1), 127); /* 30, and 3 of node 2 */
+	tell(&key, T1, 1, 2, 4, T1);
+	assert_int_equal(out_of(&key, T1, 1), 10);
+	assert_false(back(&key, T1, 1, 3, slot_at(T1), 14));
+	assert_int_equal(remaining(&key, T1), 117);
 }
 
 /* ---- Meters ---------------------------------------------------------------------- */
@@ -847,6 +1266,14 @@ static void a_ledger_that_cannot_be_is_seen(void **state)
 	REFUSED(bad.ledger.rows[1].node = 0);   /* not cleared */
 	REFUSED(bad.ledger.rows[3].node = 3);   /* a hole */
 	REFUSED(bad.words[1] = 5);              /* LEASE-4: less used than out */
+	key = bridged_key();
+	lend_ahead(&key, T0, 1, 3, 2);
+	lend_ahead(&key, T1, 1, 3, 2);
+	assert_int_equal(key.ledger.rows[1].node, LEASE_AHEAD);
+	REFUSED(bad.ledger.rows[1].number = 0);
+	REFUSED(bad.ledger.rows[1].out = 3);  /* LEASE-4 */
+	REFUSED(bad.ledger.rows[1].tag.us--); /* two windows */
+	REFUSED(bad.ledger.rows[0].node = LEASE_AHEAD) /* twice */;
 	key = key_of(gale_gcra(10, SEC(1), 5));
 	lend(&key, T0, 1, 1, 1, 3);
 	REFUSED(bad.ledger.rows[0].out = 4);
@@ -1579,8 +2006,24 @@ int main(void)
 		cmocka_unit_test(a_window_with_all_back_is_as_good_as_new),
 		cmocka_unit_test(a_fleet_of_any_size_gives_back),
 		cmocka_unit_test(a_row_of_another_crowd_is_none),
+		cmocka_unit_test(one_window_after_a_quarantine_has_a_reserve),
+		cmocka_unit_test(what_was_had_of_a_window_that_is_over_is_not_claimed),
 		cmocka_unit_test(eight_nodes_of_before_become_seven_and_a_crowd),
 		cmocka_unit_test(a_row_apart_takes_no_more_off_than_is_used),
+		cmocka_unit_test(a_window_begins_with_what_was_lent_ahead),
+		cmocka_unit_test(at_most_a_sixteenth_is_lent_ahead),
+		cmocka_unit_test(of_a_fixed_window_alone_units_are_lent_ahead),
+		cmocka_unit_test(a_node_says_once_what_it_was_lent_ahead),
+		cmocka_unit_test(the_same_number_again_says_nothing_of_units_ahead),
+		cmocka_unit_test(an_ask_in_vain_says_it_too),
+		cmocka_unit_test(an_ask_in_vain_says_nothing_of_a_window_that_is_over),
+		cmocka_unit_test(units_ahead_go_back_into_each_window_by_itself),
+		cmocka_unit_test(what_is_lent_ahead_keeps_the_key),
+		cmocka_unit_test(what_may_have_been_lent_ahead_is_reserved),
+		cmocka_unit_test(where_there_is_no_row_nothing_is_lent_ahead),
+		cmocka_unit_test(rows_apart_say_what_they_were_lent_ahead),
+		cmocka_unit_test(
+		    messages_that_come_twice_give_no_other_nodes_units_back),
 		cmocka_unit_test(a_meter_forgets_the_node_lent_to_longest_ago),
 		cmocka_unit_test(a_meter_lends_what_has_accrued),
 		cmocka_unit_test(units_faster_than_the_clock_can_be_lent),

@@ -99,15 +99,38 @@ static struct lend_request request_of(enum lend_verb verb, const struct rule *ru
 		                      .ask = { .node = node, .number = number } };
 }
 
+static struct lend_answer lend_ask(struct scene *s, const struct rule *rule,
+                                   const char *key, const struct lease_ask *ask)
+{
+	struct lend_request request = request_of(LEND, rule, key, ask->node, 0);
+
+	request.ask = *ask;
+	return ask_one(s->store, &request);
+}
+
 static struct lend_answer lend(struct scene *s, const struct rule *rule,
                                const char *key, uint64_t node, uint64_t number,
                                uint64_t want)
 {
-	struct lend_request request = request_of(LEND, rule, key, node, number);
+	const struct lease_ask ask = {
+		.node = node, .number = number, .least = 1, .want = want
+	};
 
-	request.ask.least = 1;
-	request.ask.want = want;
-	return ask_one(s->store, &request);
+	return lend_ask(s, rule, key, &ask);
+}
+
+/* Thirty units, and so many ahead. */
+static uint64_t lent_ahead(struct scene *s, const struct rule *rule, const char *key,
+                           uint64_t node, uint64_t ahead)
+{
+	const struct lease_ask ask = {
+		.node = node, .number = 1, .least = 30, .want = 30, .ahead = ahead
+	};
+	struct lend_answer answer = lend_ask(s, rule, key, &ask);
+
+	assert_int_equal(answer.result, STORE_DONE);
+	assert_int_equal(answer.grant.units, 30);
+	return answer.grant.ahead;
 }
 
 static uint64_t lent(struct scene *s, const struct rule *rule, const char *key,
@@ -551,6 +574,128 @@ static void time_never_goes_back_for_a_leased_key(void **state)
 	scene_close(&s);
 }
 
+/* ---- Ahead ------------------------------------------------------------------------ */
+
+/* Whatever comes first in it.  LEASE-7 */
+static void a_window_begins_with_what_was_lent_ahead_of_it(void **state)
+{
+	struct rule rule = compiled(gale_fixed_window(160, HOUR));
+	const char *const keys[] = { "peeked", "forecast", "stepped", "lent", "reset" };
+	struct store_op op = { .verb = STORE_FORECAST,
+		               .key = (const uint8_t *)"forecast",
+		               .key_len = 8,
+		               .rule = &rule,
+		               .cost = 1 };
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, 10);
+	assert_true(s.store->lends_ahead);
+	for (size_t i = 0; i < COUNT(keys); i++) {
+		assert_int_equal(lent_ahead(&s, &rule, keys[i], 1, 4), 4);
+		assert_true(steps(&s, &rule, keys[i], 6));
+		assert_int_equal(remaining(&s, &rule, keys[i]), 120);
+	}
+	test_clock_advance(&s.clock, HOUR);
+	assert_int_equal(remaining(&s, &rule, "peeked"), 156);
+	assert_int_equal(store_run(s.store, &op, /* patient= */ true), STORE_DONE);
+	assert_int_equal(op.forecast.spendable_now, 156);
+	assert_false(steps(&s, &rule, "stepped", 157));
+	assert_true(steps(&s, &rule, "stepped", 156));
+	assert_false(steps(&s, &rule, "stepped", 1));
+	assert_int_equal(lent(&s, &rule, "lent", 2, 1, 160), 156);
+	reset(&s, &rule, "reset");
+	assert_int_equal(remaining(&s, &rule, "reset"), 160);
+	test_clock_advance(&s.clock, HOUR);
+	for (size_t i = 0; i < COUNT(keys); i++)
+		assert_int_equal(remaining(&s, &rule, keys[i]), 160);
+	scene_close(&s);
+}
+
+static void what_was_lent_ahead_goes_back_when_it_was_said(void **state)
+{
+	struct rule rule = compiled(gale_fixed_window(160, HOUR));
+	struct lease_ask ask = { .node = 1, .number = 3, .least = 1, .want = 160 };
+	struct gale_slot tag = slot_at(HOUSE_NOW - HOUSE_NOW % HOUR + HOUR);
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, 10);
+	lent_ahead(&s, &rule, "k", 1, 4);
+	assert_int_equal(status(&s, &rule, "k", 1).units, 34);
+	assert_int_equal(back(&s, &rule, "k", 1, 2, slot_at(tag.us - HOUR), 34),
+	                 STORE_DONE);
+	assert_int_equal(remaining(&s, &rule, "k"), 160);
+	test_clock_advance(&s.clock, HOUR);
+	assert_true(steps(&s, &rule, "k", 156));
+	ask.had = 4;
+	ask.had_of = tag.us;
+	assert_int_equal(lend_ask(&s, &rule, "k", &ask).grant.units, 0);
+	assert_int_equal(status(&s, &rule, "k", 1).units,
+	                 4); /* said in vain, and kept */
+	assert_int_equal(back(&s, &rule, "k", 1, 4, tag, 4), STORE_DONE);
+	assert_int_equal(remaining(&s, &rule, "k"), 4);
+	scene_close(&s);
+}
+
+/* Also when nothing is used of the first. */
+static void what_was_lent_ahead_keeps_its_key_for_two_windows(void **state)
+{
+	struct rule rule = compiled(gale_fixed_window(160, HOUR));
+	uint64_t start = HOUSE_NOW - HOUSE_NOW % HOUR;
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, 10);
+	lent_ahead(&s, &rule, "k", 1, 4);
+	assert_true(steps(&s, &rule, "k", 1)); /* that expires as the lease does */
+	lent_ahead(&s, &rule, "back", 1, 4);
+	assert_int_equal(back(&s, &rule, "back", 1, 2, slot_at(start), 34), STORE_DONE);
+	lent_ahead(&s, &rule, "none", 1, 0);
+	test_clock_set(&s.clock, start + 2 * HOUR - 1);
+	(void)s.store->ops->sweep(s.store);
+	assert_int_equal(counts_of(&s).keys, 2);
+	assert_int_equal(remaining(&s, &rule, "k"), 156);
+	assert_int_equal(remaining(&s, &rule, "back"), 156);
+	test_clock_set(&s.clock, start + 2 * HOUR);
+	(void)s.store->ops->sweep(s.store);
+	assert_int_equal(counts_of(&s).keys, 0);
+	scene_close(&s);
+}
+
+/* Units ahead of a rule that was: they are used in either window in which they can be. (L15) */
+static void another_period_counts_what_was_lent_ahead(void **state)
+{
+	const uint64_t periods[] = { HOUR / 2, 2 * HOUR };
+	struct rule rule = compiled(gale_fixed_window(160, HOUR));
+	struct rule vast = compiled(gale_fixed_window(GALE_UNITS_MAX, HOUR));
+	struct scene s;
+
+	(void)state;
+	scene_open(&s, 10);
+	for (size_t i = 0; i < COUNT(periods); i++) {
+		struct rule other = compiled(gale_fixed_window(160, periods[i]));
+
+		lent_ahead(&s, &rule, "now", 1, 4);
+		lent_ahead(&s, &rule, "later", 1, 4);
+		lent_ahead(&s, &rule, "late", 1, 4);
+		assert_int_equal(remaining(&s, &other, "now"), 122);
+		assert_true(steps(&s, &other, "now", 122)); /* it is adopted */
+		assert_false(steps(&s, &other, "now", 1));
+		test_clock_advance(&s.clock, HOUR);
+		assert_true(steps(&s, &other, "later", 156));
+		assert_false(steps(&s, &other, "later", 1));
+		test_clock_advance(&s.clock, HOUR);
+		assert_int_equal(remaining(&s, &other, "late"), 160);
+		test_clock_advance(&s.clock, 2 * HOUR);
+	}
+	lent_ahead(&s, &vast, "vast", 1, 4);
+	assert_true(steps(&s, &vast, "vast", GALE_UNITS_MAX - 34));
+	vast = compiled(gale_fixed_window(GALE_UNITS_MAX, HOUR / 2));
+	assert_int_equal(remaining(&s, &vast, "vast"), 0); /* RULE-3 */
+	scene_close(&s);
+}
+
 /* ---- Many at once ---------------------------------------------------------------- */
 
 struct crowd {
@@ -645,6 +790,7 @@ static struct lease_grant twin_step(struct twin *twin, uint64_t now,
 {
 	struct lease_grant grant;
 
+	(void)lease_turn(&twin->rule, twin->words, &twin->ledger, now, 0);
 	twin->ledger.apart = aparts_find(&twin->aparts, ask->node);
 	grant = lease_step(&twin->rule, twin->words, &twin->ledger, now, ask);
 	aparts_keep(&twin->aparts, &twin->ledger.apart);
@@ -656,6 +802,7 @@ static bool twin_takes_back(struct twin *twin, uint64_t now, uint64_t node,
 {
 	bool taken;
 
+	(void)lease_turn(&twin->rule, twin->words, &twin->ledger, now, 0);
 	twin->ledger.apart = aparts_find(&twin->aparts, node);
 	taken = lease_give_back(&twin->rule, twin->words, &twin->ledger, now, node,
 	                        number, grant->tag, grant->units);
@@ -669,10 +816,12 @@ static void twin_lends(struct scene *s, struct twin *twin, struct chance *c,
 	struct lease_ask ask = { .node = chance_between(c, 1, 20),
 		                 .number = number - chance_below(c, 3),
 		                 .least = 1,
-		                 .want = chance_between(c, 1, 20) };
+		                 .want = chance_between(c, 1, 20),
+		                 .ahead = chance_below(c, 3),
+		                 .had = chance_below(c, 3),
+		                 .had_of = s->clock.now_us - s->clock.now_us % 5000 };
 	struct lease_grant expected = twin_step(twin, s->clock.now_us, &ask);
-	struct lend_answer answer =
-	    lend(s, &twin->rule, twin->key, ask.node, ask.number, ask.want);
+	struct lend_answer answer = lend_ask(s, &twin->rule, twin->key, &ask);
 
 	assert_int_equal(answer.result, STORE_DONE);
 	assert_memory_equal(&answer.grant, &expected, sizeof(expected));
@@ -687,9 +836,10 @@ static void twin_lends(struct scene *s, struct twin *twin, struct chance *c,
 
 static void twin_steps(struct scene *s, struct twin *twin, uint64_t cost)
 {
-	struct gale_answer answer,
-	    expected = rule_step(&twin->rule, twin->words, s->clock.now_us, cost);
+	struct gale_answer answer, expected;
 
+	(void)lease_turn(&twin->rule, twin->words, &twin->ledger, s->clock.now_us, 0);
+	expected = rule_step(&twin->rule, twin->words, s->clock.now_us, cost);
 	assert_int_equal(run(s, STORE_STEP, &twin->rule, twin->key, cost, &answer),
 	                 STORE_DONE);
 	assert_int_equal(answer.verdict, expected.verdict);
@@ -742,6 +892,10 @@ int main(void)
 		cmocka_unit_test(a_reset_forgets_the_ledger),
 		cmocka_unit_test(a_leased_key_expires_as_any_other),
 		cmocka_unit_test(time_never_goes_back_for_a_leased_key),
+		cmocka_unit_test(a_window_begins_with_what_was_lent_ahead_of_it),
+		cmocka_unit_test(what_was_lent_ahead_goes_back_when_it_was_said),
+		cmocka_unit_test(what_was_lent_ahead_keeps_its_key_for_two_windows),
+		cmocka_unit_test(another_period_counts_what_was_lent_ahead),
 		cmocka_unit_test(two_hundred_threads_are_lent_exactly_the_limit),
 		cmocka_unit_test(places_lent_at_once_do_not_overlap),
 		cmocka_unit_test(a_store_says_what_the_engine_says),

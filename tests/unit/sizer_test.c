@@ -1046,6 +1046,67 @@ static void a_usual_pause_changes_nothing(void **state)
 	assert_int_equal(want_after(WINDOW_US / 2, 200, false), 200); /* what presses */
 }
 
+/* ---- What a window rarely exceeds -------------------------------------------------- */
+
+static uint64_t usual_of(const struct life *life, uint64_t capacity, uint64_t holders)
+{
+	return sizer_usual(&life->sizing, &life->sizer, capacity, holders);
+}
+
+static void what_is_usual_is_known_after_a_window(void **state)
+{
+	struct life life = life_of(SIZING_LEARNED);
+
+	(void)state;
+	assert_int_equal(usual_of(&life, PLENTY, 1), 0);
+	life = used_to(1000, 0.1);
+	assert_in_range(usual_of(&life, PLENTY, 1), 1050, 1250);
+	assert_int_equal(usual_of(&life, PLENTY, 9), usual_of(&life, PLENTY, 1));
+}
+
+/* The store may have too little for all: nothing is to be kept for a next window. */
+static void nothing_is_usual_where_there_is_too_little(void **state)
+{
+	struct life life = used_to(1000, 0.1);
+	uint64_t usual = usual_of(&life, PLENTY, 2);
+	uint64_t middle = (uint64_t)exp((double)life.sizer.learned.middle);
+
+	(void)state;
+	life.sizer.learned.tight = 1;
+	assert_int_equal(usual_of(&life, PLENTY, 2), 0);
+	assert_int_equal(usual_of(&life, PLENTY, 1), usual); /* it is alone */
+	assert_int_equal(usual_of(&life, PLENTY, 0), usual);
+	life.sizer.learned.tight = 0;
+	/* Above fifteen sixteenths of the limit a node alone may have too little. */
+	assert_int_equal(usual_of(&life, middle * 16 / 15 + 3, 1), usual);
+	assert_int_equal(usual_of(&life, middle * 16 / 15 - 3, 1), 0);
+	assert_int_equal(usual_of(&life, 0, 1), 0);
+}
+
+static void nothing_is_usual_where_windows_differ(void **state)
+{
+	struct life life = used_to(1000, 0.1);
+
+	(void)state;
+	for (int i = 0; i < 20; i++)
+		live_window(&life, i % 2 ? 200 : 5000);
+	assert_int_equal(usual_of(&life, PLENTY, 1), 0);
+}
+
+static void other_kinds_know_nothing_usual(void **state)
+{
+	static const enum sizing_kind kinds[] = { SIZING_FIXED, SIZING_EOQ,
+		                                  SIZING_HEDGE };
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(kinds); i++) {
+		struct life life = used_to(1000, 0.1);
+
+		life.sizing.kind = kinds[i];
+		assert_int_equal(usual_of(&life, PLENTY, 1), 0);
+	}
+}
+
 static void a_top_up_is_what_the_rate_says(void **state)
 {
 	(void)state;
@@ -1659,6 +1720,10 @@ int main(void)
 		cmocka_unit_test(less_is_wanted_the_later_it_is),
 		cmocka_unit_test(a_call_after_a_pause_is_lent_little),
 		cmocka_unit_test(a_usual_pause_changes_nothing),
+		cmocka_unit_test(what_is_usual_is_known_after_a_window),
+		cmocka_unit_test(nothing_is_usual_where_there_is_too_little),
+		cmocka_unit_test(nothing_is_usual_where_windows_differ),
+		cmocka_unit_test(other_kinds_know_nothing_usual),
 		cmocka_unit_test(a_top_up_is_what_the_rate_says),
 		cmocka_unit_test(a_first_lease_that_was_cut_short_is_made_up_for),
 		cmocka_unit_test(a_cold_key_asks_for_its_initial_size_again),

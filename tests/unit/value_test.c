@@ -230,6 +230,102 @@ static void a_window_with_rows_folds(void **state)
 	expect_same_folded(&s);
 }
 
+/* ---- Ahead ----------------------------------------------------------------------- */
+
+static void lend_ahead_to(struct scene *s, uint64_t node, uint64_t units,
+                          uint64_t ahead)
+{
+	struct lease_ask ask = { node, .number = 1, .want = units, .least = units,
+		                 .ahead = ahead };
+
+	assert_int_equal(
+	    lease_step(&s->rule, s->words, &s->value.ledger, T0, &ask).ahead, ahead);
+}
+
+static void what_is_lent_ahead_comes_back(void **state)
+{
+	static struct scene s, again;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(160, GALE_HOURS(1)));
+	lend_ahead_to(&s, 7, 5, 4);
+	lend_ahead_to(&s, 8, 5, 6);
+	expect_same_folded(&s);
+	scene_open(&again, s.rule.is);
+	assert_int_equal(value_decode(&s.rule, s.bytes, s.count, &again.value),
+	                 STATE_OK);
+	assert_int_equal(ledger_ahead(&again.value.ledger, again.words[0]), 10);
+	/* the next window begins with it, and that is all it has */
+	assert_true(lease_turn(&s.rule, s.words, &s.value.ledger, T0 + GALE_HOURS(1),
+	                       /* reserve_from_us= */ 0));
+	assert_int_equal(s.words[1], 10);
+	expect_same_folded(&s);
+}
+
+/* As a window of another length: used are 15, and of the window after it 10 more, which may have
+ * begun by this one's. */
+static uint64_t used_by_windows_of(const struct scene *s, const uint8_t *bytes,
+                                   size_t count, uint64_t length_us, uint64_t now_us)
+{
+	static struct scene into;
+
+	scene_open(&into, gale_fixed_window(s->rule.is.limit, length_us));
+	assert_int_equal(value_decode(&into.rule, bytes, count, &into.value),
+	                 STATE_CHANGED);
+	assert_int_equal(value_convert(&into.rule, bytes, count, now_us, &into.value),
+	                 STATE_OK);
+	assert_int_equal(ledger_rows(&into.value.ledger), 0);
+	return into.words[1];
+}
+
+static void another_rule_counts_what_is_lent_ahead(void **state)
+{
+	static struct scene s;
+	uint8_t folded[VALUE_FOLDED_MOST];
+	size_t count;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(160, GALE_HOURS(1)));
+	lend_ahead_to(&s, 7, 5, 4);
+	lend_ahead_to(&s, 8, 5, 6);
+	count = fold(&s, folded);
+	assert_int_equal(s.words[1], 20);
+	assert_int_equal(used_by_windows_of(&s, s.bytes, s.count, GALE_DAYS(1), T0),
+	                 30);
+	assert_int_equal(used_by_windows_of(&s, folded, count, GALE_DAYS(1), T0), 30);
+	assert_int_equal(
+	    used_by_windows_of(&s, folded, count, GALE_DAYS(1), T0 + GALE_DAYS(2)), 0);
+	/* in the next window the first is over, and what was lent ahead of it is not */
+	assert_int_equal(used_by_windows_of(&s, folded, count, GALE_MINUTES(30),
+	                                    s.words[0] + GALE_MINUTES(70)),
+	                 10);
+	assert_int_equal(used_by_windows_of(&s, folded, count, GALE_MINUTES(30),
+	                                    s.words[0] + GALE_HOURS(2)),
+	                 0);
+	/* of a window that is over nothing is lent ahead of this one */
+	s.words[0] += GALE_HOURS(1);
+	s.words[1] = 1;
+	count = fold(&s, folded);
+	assert_int_equal(used_by_windows_of(&s, folded, count, GALE_DAYS(1), T0), 1);
+}
+
+/* A number of units that is near the most there are does not become a small one. */
+static void so_much_ahead_that_no_number_holds_it_is_all(void **state)
+{
+	static struct scene s;
+	struct lease_row *row;
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(160, GALE_HOURS(1)));
+	lend_ahead_to(&s, 7, 5, 4);
+	row = &s.value.ledger.rows[1];
+	assert_int_equal(row->node, LEASE_AHEAD);
+	row->number = GALE_UNITS_MAX;
+	encode(&s);
+	assert_int_equal(used_by_windows_of(&s, s.bytes, s.count, GALE_DAYS(1), T0),
+	                 GALE_UNITS_MAX);
+}
+
 /* A ninth row, of the node that asked. */
 static void expect_apart(struct scene *s, const uint8_t *bytes, size_t count,
                          const struct lease_row *apart)
@@ -369,6 +465,38 @@ static void folded_bytes_of_no_length_of_theirs_are_refused(void **state)
 	}
 }
 
+/* What was lent ahead of a window counts under another period, while it can be spent.  (L15) */
+static void units_ahead_are_used_under_another_period(void **state)
+{
+	const struct lease_ask ask = {
+		.node = 1, .number = 1, .least = 30, .want = 30, .ahead = 4
+	};
+	static struct scene s, other;
+	const struct {
+		uint64_t now;
+		uint64_t used;
+	} rows[] = { { T0, 38 },
+		     { T0 + GALE_SECONDS(1), 4 },
+		     { T0 + GALE_SECONDS(2), 0 } };
+
+	(void)state;
+	scene_open(&s, gale_fixed_window(160, GALE_SECONDS(1)));
+	assert_int_equal(lease_step(&s.rule, s.words, &s.value.ledger, T0, &ask).ahead,
+	                 4);
+	encode(&s);
+	scene_open(&other, gale_fixed_window(160, GALE_SECONDS(1) / 2));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(value_convert(&other.rule, s.bytes, s.count,
+		                               rows[i].now, &other.value),
+		                 STATE_OK);
+		assert_int_equal(other.words[1], rows[i].used);
+		assert_int_equal(ledger_rows(&other.value.ledger), 0);
+	}
+	memset(s.bytes + STATE_HEAD_BYTES, 0xff, 16); /* no instant, and no count */
+	assert_int_equal(value_convert(&other.rule, s.bytes, s.count, T0, &other.value),
+	                 STATE_INVALID);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -380,11 +508,15 @@ int main(void)
 		cmocka_unit_test(bytes_of_another_kind_are_refused),
 		cmocka_unit_test(rows_that_no_steps_lead_to_are_refused),
 		cmocka_unit_test(a_window_with_rows_folds),
+		cmocka_unit_test(what_is_lent_ahead_comes_back),
+		cmocka_unit_test(another_rule_counts_what_is_lent_ahead),
+		cmocka_unit_test(so_much_ahead_that_no_number_holds_it_is_all),
 		cmocka_unit_test(a_row_apart_is_told_as_a_ninth),
 		cmocka_unit_test(a_ninth_row_without_a_crowd_is_refused),
 		cmocka_unit_test(what_has_no_rows_or_is_no_window_stays_as_it_is),
 		cmocka_unit_test(a_double_that_is_no_number_of_units_is_refused),
 		cmocka_unit_test(folded_bytes_of_no_length_of_theirs_are_refused),
+		cmocka_unit_test(units_ahead_are_used_under_another_period),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "spec/explore/model.h"
 
 #define MODELS                                                                         \
+	X(ahead)                                                                       \
 	X(alone)                                                                       \
 	X(beats)                                                                       \
 	X(change)                                                                      \
