@@ -37,7 +37,7 @@
  *           to be told, they go back.
  *   FUND-11  New terms of a tenant are told to the pool at once, though it lacks nothing, if they are of
  *            a window that lasts: until then its old guarantee is kept for it there.  (T2)
- *   FUND-12  Units that are held count as taken, in their window.  What is not spent of them goes back
+ *   FUND-12  Units that are held count as taken, in their window.  Those that are not spent go back
  *           into the claim while that window lasts, once.  Until then a stake that leaves waits for
  *           what its holds give back.
  *

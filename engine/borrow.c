@@ -301,7 +301,7 @@ static bool runs_out(const struct borrow_terms *terms, const struct borrow_sight
 	       !mono_reached(mono_after(now, 2 * terms->look_ns), sight->ends);
 }
 
-/* What is for nobody in particular, while the store answers. */
+/* An ask for nobody in particular goes only while the store answers. */
 static unsigned may_ask(const struct borrow_sight *sight, unsigned what)
 {
 	return BORROW_WATCH | (sight->asked || sight->down ? 0 : what);

@@ -107,7 +107,7 @@ static inline void claim_untake(struct claim *claim, uint64_t units)
 		claim->seen = claim->taken;
 }
 
-/* What is to be paid before an ask may have any. */
+/* The debt that is paid before an ask may have units. */
 static inline uint64_t claim_debt(const struct claim *claim, mono now)
 {
 	return mono_reached(now, claim->end) ? 0 : claim->debt;

@@ -28,7 +28,7 @@
  *             less than its share, since its asks cost more than was left, it has more in the
  *             next window, up to the cost of such an ask.  (T4)
  *   ESCROW-5  A tenant that owes units of a window is admitted nothing in it, and has nothing
- *             ahead.  What is left of its share pays first.
+ *             ahead.  The rest of its share pays first.
  *
  * An ask takes the same time for any number of tenants, and divides nothing while the level
  * stays.  Only the level takes longer, when it has to be found anew: it looks at each tenant that

@@ -119,7 +119,7 @@ bool sizing_valid(const struct sizing *sizing);
 uint64_t sizer_want(const struct sizing *sizing, const union sizer *sizer,
                     struct sizer_hedge *hedge, const struct sizer_view *view);
 
-/* What a window of the key rarely exceeds; 0: that is not known, or the store may have too little for
+/* A demand that a window of the key rarely exceeds; 0: it is not known, or the store may have too little for
  * all.  Only LEARNED knows. */
 uint64_t sizer_usual(const struct sizing *sizing, const union sizer *sizer,
                      uint64_t capacity, uint64_t holders);

@@ -288,7 +288,7 @@ struct gale_answer gale_tenant_send(struct gale_seat *seat, struct gale_tenant *
 	return (struct gale_answer){ .verdict = GALE_PENDING, .why = GALE_WHY_ASKED };
 }
 
-/* What is told in *ret_held is written before the answer is, or never.  FUND-10 */
+/* *ret_held is written before the answer is, or never.  FUND-10 */
 static struct gale_answer wait_for(struct gale_seat *seat, struct gale_tenant *tenant,
                                    uint64_t cost, uint64_t within_us,
                                    struct fund_held *ret_held)

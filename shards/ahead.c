@@ -9,7 +9,7 @@
  * all at once.  When somebody has spent since the window began, the actor asks for it, for nobody in
  * particular.  A sixteenth of the window later the purse is looked at as others are (look.c).
  *
- * Threads   The shard's actor.  What it reads of units ahead others may be taking.
+ * Threads   The shard's actor.  Others may be taking the units that it reads.
  */
 #include "shards/ahead.h"
 
@@ -112,7 +112,7 @@ static uint64_t wanted(struct lessor *lessor, const struct purse *purse,
 	return borrow_ahead(&terms, &gap);
 }
 
-/* What the answer brings is of the window that is known to be open, or of the next. */
+/* Is the answer of the next window, and not of the one that is known to be open? */
 static bool asks_for_next(const struct purse *purse, mono now)
 {
 	return mono_reached(now, purse->ends);
@@ -188,7 +188,7 @@ uint64_t lessor_lent_ahead(const struct purse *purse, const struct gale_slot *ne
 	return lent > 0 && ahead->tag_us > purse->tag_us ? lent - ahead->aside : 0;
 }
 
-/* What the store says beyond is not believed.  AHEAD-3 */
+/* Units beyond that are not believed.  AHEAD-3 */
 static uint64_t believed(const struct link *link, const struct errand *errand,
                          const struct lease_grant *grant)
 {

@@ -69,7 +69,7 @@ static inline struct ahead *ahead_of(const struct purse *purse)
 	return aheads ? &aheads->of[purse->number % CHUNK_PURSES] : NULL;
 }
 
-/* What there is to tell: of the window that ends at this instant or, once it is surely over, of the
+/* An answer tells of the window that ends at this instant or, once it is surely over, of the
  * next. */
 static inline struct told ahead_told(const struct lender *lender,
                                      const struct ahead *ahead, uint64_t word, mono now)
@@ -145,7 +145,7 @@ uint64_t lessor_lent_ahead(const struct purse *purse, const struct gale_slot *ne
 /* Of so many units that are about to go back of the purse's window: how many the store takes for
  * this node's. */
 uint64_t lessor_returnable(const struct purse *purse, uint64_t units);
-/* What is in hand of a window that has begun a while ago, and of which no answer came: before that
+/* Units in hand of a window that has begun a while ago, and of which no answer came: before that
  * it is looked at here. */
 uint64_t lessor_ahead_in_hand(const struct purse *purse, mono now);
 /* Takes out their part of this window, which is in its books from then on: how many. */

@@ -621,7 +621,7 @@ static void on_grant(struct lessor *lessor, struct link *link, struct errand *er
 	}
 }
 
-/* Nobody waits for its places.  They go back under their tag: what was left of the block before went
+/* No call waits for its places.  They go back under their tag: what was left of the block before went
  * back before this was asked for. */
 static void return_late(struct lessor *lessor, struct errand *errand,
                         const struct lease_grant *grant)

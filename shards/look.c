@@ -269,7 +269,7 @@ static void ask(struct lessor *lessor, struct purse *purse, enum shard_counter w
 		lessor_count(lessor, why, 1);
 }
 
-/* What was lent ahead and is idle goes back when the store knows whose it is. */
+/* Idle units that were lent ahead go back when the store knows whose they are. */
 static void claim(struct lessor *lessor, struct purse *purse)
 {
 	struct errand *errand = lessor_errand(lessor, purse);

@@ -299,7 +299,7 @@ void purses_fade(struct purses *set)
 
 /* ---- Adding ---------------------------------------------------------------------- */
 
-/* What belongs to its purses is cleared as each is made: all of it together is a dozen pages, whose
+/* The parts of its purses are cleared as each is made: all of it together is a dozen pages, whose
  * first touch takes the kernel long. */
 static bool make_chunk(struct purses *set)
 {

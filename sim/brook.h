@@ -84,7 +84,7 @@ struct brook_sample {
 	struct brook_events events;
 };
 
-/* A stream.  What it holds of earlier windows than the last it has grown in counts as committed there,
+/* A stream.  Units that it holds of windows before the last it has grown in count as committed there,
  * sent or not. */
 struct brook_call {
 	struct gale_hold hold;

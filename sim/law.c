@@ -343,7 +343,7 @@ static uint64_t more_than(uint64_t units, uint64_t before)
 	return units > before ? units - before : 0;
 }
 
-/* What was lent ahead of a window is the window's when it has begun. */
+/* Units that were lent ahead of a window are the window's when it has begun. */
 static void turn_pot(struct pot *pot, uint64_t now)
 {
 	if (pot->dies_us > now)

@@ -406,7 +406,7 @@ static void all_is_paid(void)
 
 /* ---- Units ahead ----------------------------------------------------------------- */
 
-/* What is left of those before joins the purse. */
+/* The rest of those before joins the purse. */
 static void actor_lends_ahead(void)
 {
 	struct ahead *ahead = purses_make_room_ahead(s->purse, NULL);

@@ -377,7 +377,7 @@ static void check_what_one_call_holds(void)
 	expect(STRAGGLE, 30, 150, 0.99, 0.95);
 }
 
-/* Where demand is steady an active node makes two trips at most.  Who is steady in other windows gets to
+/* Where demand is steady an active node makes two trips at most.  A node that is steady in other windows gets to
  * its demand in log steps. */
 static void check_trips(void)
 {

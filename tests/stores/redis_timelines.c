@@ -390,7 +390,7 @@ static uint64_t at_most(uint64_t number)
 	return number < GALE_UNITS_MAX ? number : GALE_UNITS_MAX;
 }
 
-/* What it was told that it has, or about that. */
+/* The units that it was told it has, or about as many. */
 static void ask_ahead(struct timeline *t, const struct key *key,
                       const struct node *node, struct lease_ask *ask)
 {

@@ -29,7 +29,7 @@ struct next_window {
 	void *arg;
 };
 
-/* What the first window after a quarantine gives: the rest may have been lent ahead of it, and the
+/* The units that the first window after a quarantine gives: the rest may have been lent ahead of it, and the
  * server has forgotten that (engine/lease.h). */
 uint64_t next_window_most(uint64_t limit);
 

@@ -175,7 +175,7 @@ static struct gale_answer ask(void)
 	return ask_for(1);
 }
 
-/* Who waits is told. */
+/* The call that waits gets its answer. */
 static struct gale_answer completed(void)
 {
 	struct gale_completion done;
@@ -363,7 +363,7 @@ static void the_next_window_is_asked_for_after_a_while_of_calls(void **state)
 	close_scene();
 }
 
-/* What is left joins what the answer brings. */
+/* The units that are left join those of the answer. */
 static void what_is_left_joins_the_next_window(void **state)
 {
 	uint64_t units, spent = 0;
@@ -493,7 +493,7 @@ static void no_more_than_a_sixteenth_is_believed(void **state)
 
 /* ---- Idle units ------------------------------------------------------------------- */
 
-/* Nobody spends: after an eighth one unit is asked for, so that all can go back. */
+/* No call spends: after an eighth one unit is asked for, so that all can go back. */
 static void what_is_idle_in_the_next_window_goes_back(void **state)
 {
 	unsigned asked, backs;
@@ -550,7 +550,7 @@ static void what_is_idle_in_its_own_window_is_set_aside(void **state)
 	close_scene();
 }
 
-/* Nobody comes. */
+/* No call comes. */
 static void what_is_set_aside_goes_back_by_itself(void **state)
 {
 	(void)state;
@@ -610,7 +610,7 @@ static void another_period_ends_them(void **state)
 	close_scene();
 }
 
-/* What the store lent by another rule is not believed of this one. */
+/* Units that were lent by another rule are not believed of this one. */
 static void a_change_while_they_are_asked_for_ends_them(void **state)
 {
 	struct lease_grant grant;

@@ -264,7 +264,7 @@ static void a_window_that_has_begun_is_asked_for_when_somebody_spends(void **sta
 	struct borrow self = { .seen = 50, .idle = 3 };
 	(void)state;
 
-	/* What was spent before it began says nothing of it. */
+	/* Units that were spent before it began say nothing of it. */
 	assert_int_equal(turned(&self, (struct borrow_turn){ .left = 30 }),
 	                 BORROW_WATCH);
 	assert_int_equal(self.idle, 0);

@@ -670,7 +670,7 @@ static void check_reserve(struct world *world, const struct books *books)
 	assert_true(sum <= most(escrow->set.limit, books->used));
 }
 
-/* What was paid of a debt since the books were written.  ESCROW-1 */
+/* Units of a debt that were paid since the books were written.  ESCROW-1 */
 static void book_paid(const struct world *world, struct books *books, uint32_t number,
                       uint64_t admitted)
 {

@@ -4,7 +4,7 @@
  * growth_test.c -- how much an addition does because a table grows does not depend on how many keys
  * there are.
  *
- * What takes long is counted, and not timed: pages that are touched for the first time, blocks of
+ * The test counts the work that takes long, and does not time it: pages that are touched for the first time, blocks of
  * memory, and items that are carried to where they are at home among more slots, each of which takes
  * its hash.  A table that is cleared or carried as a whole touches thousands of pages at once.
  */

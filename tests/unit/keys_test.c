@@ -444,7 +444,7 @@ static void an_addition_splits_one_segment_at_most(void **state)
 	assert_true(test_allocator_is_balanced(&allocator));
 }
 
-/* What is refused costs nothing that is there.  A split does without the half of the directory that
+/* A key that is refused costs nothing that is there.  A split does without the half of the directory that
  * is to come, until it needs it, and then writes all of it. */
 static void what_memory_was_refused_for_is_had_later(void **state)
 {

@@ -784,7 +784,7 @@ static void an_ask_in_vain_says_it_too(void **state)
 	assert_int_equal(remaining(&key, T1), 4);
 }
 
-/* What can never pass turns no window: the ledger is still that of the one before. */
+/* An ask that can never pass turns no window: the ledger is still that of the one before. */
 static void an_ask_in_vain_says_nothing_of_a_window_that_is_over(void **state)
 {
 	const struct lease_ask ask = { .node = 2,

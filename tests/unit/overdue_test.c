@@ -414,7 +414,7 @@ static void what_comes_late_begins_no_period(void **state)
 }
 
 /* The books of a period hold what the meter holds, two units, and what accrues meanwhile, with drift
- * and two patiences: 204 here.  What would be more was lent later, and is no lie.  LESSOR-4 */
+ * and two patiences: 204 here.  Units beyond that were lent later, and are no lie.  LESSOR-4 */
 static void what_does_not_fit_is_late_and_no_lie(void **state)
 {
 	(void)state;

@@ -291,7 +291,7 @@ static void terms_may_differ_and_it_is_told(void **state)
 	assert_int_equal(answer.cap, 500);
 }
 
-/* What each node has checked for its own tenants may be too much together: the limit is then divided by
+/* Guarantees that each node has checked for its own tenants may be too much together: the limit is then divided by
  * weight, up to each guarantee, and whoever asks is told the sum.  T1 */
 static void guarantees_above_the_limit_are_told(void **state)
 {

@@ -368,7 +368,7 @@ static void what_a_call_costs_beyond_its_hold_is_owed(void **state)
 
 /* ---- Closing ------------------------------------------------------------------------- */
 
-/* What goes back reaches the pool, also from the second hold on. */
+/* Returned units reach the pool, also from the second hold on. */
 static void a_tenant_is_closed_under_holds(void **state)
 {
 	struct gale_tenant_held holds[6];

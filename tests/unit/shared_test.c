@@ -472,8 +472,8 @@ static void nodes_that_disagree_are_told(void **state)
 	}
 }
 
-/* A denial by the store is remembered for release_us at most.  What another node leaves meanwhile by
- * terms that ask for less is there by then, though that node does not ask.  FUND-11 */
+/* A denial by the store is remembered for release_us at most.  Units that another node leaves
+ * meanwhile by terms that ask for less are there by then, though that node does not ask.  FUND-11 */
 static void a_guarantee_that_is_lowered_is_found_in_time(void **state)
 {
 	struct gale_terms small = { .weight = 1, .guarantee = 900, .name = "small" };

@@ -47,7 +47,7 @@ struct call {
 	int window;                   /* that it began in */
 };
 
-/* What a thread has committed; nobody else writes it. */
+/* The units that a thread has committed; that thread alone writes it. */
 struct books {
 	uint64_t committed[WINDOWS][TENANTS];
 	uint64_t excess[WINDOWS]; /* of it: what was not held */
@@ -270,7 +270,7 @@ static void check_limit(uint64_t seed, int window)
 		         (int)excess_of(window));
 }
 
-/* What was used is what was committed, as far as it was held. */
+/* As much is used as was committed, as far as it was held. */
 static void check_counts(void)
 {
 	uint64_t used = 0, sum = 0;

@@ -374,7 +374,7 @@ static void a_budget_is_closed_under_a_hold(void **state)
 	met(gale_tenant_commit(s.house.seat, &held, 5), GALE_ERR_HOLD);
 }
 
-/* What its hold gives back, those below it can use. */
+/* Tenants below it can use the units that its hold gives back. */
 static void a_tenant_with_a_hold_gets_tenants_of_its_own(void **state)
 {
 	struct gale_terms terms = { .weight = 1, .parent = s.a };

@@ -465,7 +465,7 @@ static void folded_bytes_of_no_length_of_theirs_are_refused(void **state)
 	}
 }
 
-/* What was lent ahead of a window counts under another period, while it can be spent.  (L15) */
+/* Units that were lent ahead of a window count under another period, while they can be spent.  (L15) */
 static void units_ahead_are_used_under_another_period(void **state)
 {
 	const struct lease_ask ask = {

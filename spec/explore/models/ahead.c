@@ -11,7 +11,7 @@
  *     a node    ask, 15 and 1 ahead ..............1 .|
  *                                    ask, had 1: they join
  *
- * What a node has in hand it admits at once: a call costs all of it.  Units ahead are spent at any
+ * A node admits at once all that it has in hand: a call costs all of it.  Units ahead are spent at any
  * time while they live, which is more than a node does that spends the others first.
  *
  * With crowd=1 six others have rows in a window that begins with a sum, so that the rows of all are
@@ -133,7 +133,7 @@ struct state {
 	uint8_t crowded;
 	uint8_t has_crowd;
 	struct row rows[NAMES];
-	/* What was lent to each in that window and in the next, less what is back. */
+	/* Units lent to each in that window and in the next, less those that are back. */
 	uint8_t lent_of;
 	uint8_t lent[NAMES];
 	uint8_t lent_next[NAMES];
@@ -378,7 +378,7 @@ static void turn_lent(struct state *state)
 	state->lent_of = state->window;
 }
 
-/* What any step finds first.  The rows of the window before are gone with it. */
+/* Every step finds this first.  The rows of the window before are gone with it. */
 static void turn_key(const long *c, struct state *state)
 {
 	struct key key = key_of(c, state, 0);
@@ -657,7 +657,7 @@ static void spend_ahead(const struct state *state, unsigned n, struct walk *walk
 		     0);
 }
 
-/* What it has of its window, and of the units ahead the part that is of it, too. */
+/* Its units of its window, and the part of the units ahead that is of it, too. */
 static void give_back(const long *c, const struct state *state, unsigned n,
                       struct walk *walk)
 {
@@ -796,7 +796,7 @@ static const char *broken(const long *c, const void *at)
 	return next > state->ahead_next && state->quiet == 0 ? "ahead" : NULL;
 }
 
-/* What a step would find used now. */
+/* The units that a step would find used now. */
 static long used_now(const long *c, const struct state *state)
 {
 	struct state turned = *state;
@@ -805,7 +805,7 @@ static long used_now(const long *c, const struct state *state)
 	return state->window < state->quiet ? c[LIMIT] : turned.used;
 }
 
-/* What was admitted, can be without another answer, and can be lent.  A store that has forgotten
+/* Units that were admitted, can be without another answer, and can be lent.  A store that has forgotten
  * does not know what it lent of its window. */
 static long found(const long *c, const void *at)
 {
