@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "engine/check.h"
+#include "engine/ledger.h"
 #include "engine/meter.h"
 #include "engine/pacer.h"
 
@@ -34,29 +35,6 @@ static_assert(sizeof(struct lease_row) == LEASE_ROW_WORDS * sizeof(uint64_t),
 static_assert(sizeof(struct window_state) <= sizeof(struct pacer_state) &&
                   sizeof(struct meter_state) <= sizeof(struct pacer_state),
               "WORDS_MOST is enough");
-
-enum lent_from {
-	NOTHING,
-	A_WINDOW,
-	A_METER,
-	A_PACER,
-};
-
-static enum lent_from lent_from(const struct rule *rule)
-{
-	switch (rule->is.kind) {
-	case GALE_RULE_FIXED_WINDOW:
-	case GALE_RULE_QUOTA:
-		return A_WINDOW;
-	case GALE_RULE_GCRA:
-	case GALE_RULE_TOKEN_BUCKET:
-		return A_METER;
-	case GALE_RULE_PACER:
-		return A_PACER;
-	default:
-		return NOTHING;
-	}
-}
 
 bool lease_possible(const struct rule *rule)
 {
@@ -74,54 +52,6 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 }
 
 /* ---- Rows ------------------------------------------------------------------------ */
-
-size_t ledger_rows(const struct ledger *ledger)
-{
-	size_t rows = 0;
-
-	while (rows < LEASE_ROWS && ledger->rows[rows].node != 0)
-		rows++;
-	return rows;
-}
-
-/* The node's row, or LEASE_ROWS. */
-static size_t row_of(const struct ledger *ledger, uint64_t node)
-{
-	size_t row = 0;
-
-	while (row < LEASE_ROWS && ledger->rows[row].node != node)
-		row++;
-	return row;
-}
-
-static struct lease_row *crowd_row(struct ledger *ledger)
-{
-	size_t row = row_of(ledger, LEASE_CROWD);
-
-	return row == LEASE_ROWS ? NULL : &ledger->rows[row];
-}
-
-uint64_t ledger_crowd_of(const struct ledger *ledger, uint64_t node)
-{
-	size_t crowd = row_of(ledger, LEASE_CROWD);
-
-	if (crowd == LEASE_ROWS || row_of(ledger, node) != LEASE_ROWS)
-		return 0;
-	return ledger->rows[crowd].number;
-}
-
-/* The node's, wherever it is, or NULL. LEASE-6 */
-static struct lease_row *any_row(struct ledger *ledger, uint64_t node)
-{
-	size_t row = row_of(ledger, node);
-
-	if (row < LEASE_ROWS)
-		return &ledger->rows[row];
-	if (ledger->apart.node != node || ledger->apart.out == 0 ||
-	    ledger->apart.tag.us != ledger_crowd_of(ledger, node))
-		return NULL;
-	return &ledger->apart;
-}
 
 /* Is the ledger about a window that is over?  A step may have turned it, which leaves
  * the ledger as it was. LEASE-5 */
@@ -141,78 +71,7 @@ static const struct lease_row *find_row(const struct rule *rule, const uint64_t 
 {
 	if (is_of_the_past(rule, words, ledger, now))
 		return NULL;
-	return any_row((struct ledger *)ledger, node); /* which is only read */
-}
-
-static bool is_apart(const struct ledger *ledger, const struct lease_row *row)
-{
-	return row == &ledger->apart;
-}
-
-static bool has_some(const struct lease_row *row)
-{
-	return row->out > 0 && row->granted > 0;
-}
-
-static uint64_t moved(uint64_t count, bool before, bool after)
-{
-	count += after;
-	return count -
-	       (before && count > 0); /* what a server has lost may be missing */
-}
-
-/* Of the row apart as it was, and as it is now. */
-static void count_crowd(struct ledger *ledger, const struct lease_row *before,
-                        const struct lease_row *after)
-{
-	struct lease_row *crowd = crowd_row(ledger);
-
-	crowd->out = moved(crowd->out, before->out > 0, after->out > 0);
-	crowd->granted = smaller(
-	    moved(crowd->granted, has_some(before), has_some(after)), crowd->out);
-}
-
-/* In the place of the last row, or behind the others. */
-static void make_crowd(struct ledger *ledger, uint64_t now, struct gale_slot tag)
-{
-	ledger->rows[LEASE_ROWS - 1] = (struct lease_row){
-		.node = LEASE_CROWD,
-		.number = now > 0 ? now : 1,
-		.tag = tag,
-	};
-}
-
-static void put_apart(struct ledger *ledger, const struct lease_row *row, uint64_t now)
-{
-	const struct lease_row *found = any_row(ledger, row->node);
-	struct lease_row before = found ? *found : (struct lease_row){ 0 };
-
-	if (!crowd_row(ledger))
-		make_crowd(ledger, now, row->tag);
-	count_crowd(ledger, &before, row);
-	ledger->apart = *row;
-	ledger->apart.tag = (struct gale_slot){ .us = crowd_row(ledger)->number };
-}
-
-/* The last of the value's rows is the crowd's. */
-static bool goes_apart(const struct rule *rule, const struct ledger *ledger,
-                       uint64_t node)
-{
-	return lent_from(rule) == A_WINDOW && row_of(ledger, node) == LEASE_ROWS &&
-	       ledger_rows(ledger) >= LEASE_ROWS - 1;
-}
-
-/* The rows before it move on by one; the last, if there is no other place, is lost. */
-static void put_first(struct ledger *ledger, const struct lease_row *first)
-{
-	size_t hole = row_of(ledger, first->node);
-
-	if (hole == LEASE_ROWS)
-		hole = ledger_rows(ledger);
-	if (hole == LEASE_ROWS)
-		hole--; /* LEASE-5 */
-	memmove(&ledger->rows[1], &ledger->rows[0], hole * sizeof(ledger->rows[0]));
-	ledger->rows[0] = *first;
+	return ledger_row((struct ledger *)ledger, node); /* which is only read */
 }
 
 /* ---- Ahead ----------------------------------------------------------------------- */
@@ -222,25 +81,9 @@ bool lease_has_ahead(const struct rule *rule)
 	return rule->is.kind == GALE_RULE_FIXED_WINDOW;
 }
 
-static struct lease_row *ahead_row(struct ledger *ledger)
-{
-	size_t row = row_of(ledger, LEASE_AHEAD);
-
-	return row == LEASE_ROWS ? NULL : &ledger->rows[row];
-}
-
 static uint64_t ahead_most(const struct rule *rule)
 {
 	return rule->is.limit / LEASE_AHEAD_PARTS;
-}
-
-uint64_t ledger_ahead(const struct ledger *ledger, uint64_t start_us)
-{
-	size_t row = row_of(ledger, LEASE_AHEAD);
-
-	if (row == LEASE_ROWS || ledger->rows[row].tag.us != start_us)
-		return 0;
-	return ledger->rows[row].number - 1;
 }
 
 static uint64_t ahead_of(const struct rule *rule, const uint64_t *words,
@@ -311,7 +154,7 @@ bool lease_turn(const struct rule *rule, uint64_t *words, struct ledger *ledger,
 static uint64_t claim(struct ledger *ledger, struct gale_slot tag,
                       const struct lease_ask *ask)
 {
-	struct lease_row *row = ahead_row(ledger);
+	struct lease_row *row = ledger_ahead_row(ledger);
 	uint64_t had;
 
 	if (!row || row->tag.us != tag.us || tag.us != ask->had_of)
@@ -321,36 +164,12 @@ static uint64_t claim(struct ledger *ledger, struct gale_slot tag,
 	return had;
 }
 
-/* A row apart that has nothing out is forgotten, and that its node has said what it had with it. */
-static void end_claims(struct ledger *ledger)
-{
-	struct lease_row *row = ahead_row(ledger);
-
-	if (row)
-		row->out = 0;
-}
-
-/* Behind the others, and not in the crowd's place; NULL: there is no room. */
-static struct lease_row *make_ahead_row(struct ledger *ledger)
-{
-	size_t rows = ledger_rows(ledger);
-
-	if (rows >= LEASE_ROWS - 1)
-		return NULL;
-	ledger->rows[rows] = (struct lease_row){
-		.node = LEASE_AHEAD,
-		.number = 1,
-		.tag = ledger->rows[0].tag,
-	};
-	return &ledger->rows[rows];
-}
-
 /* Beside what the node was just lent of this window. */
 static uint64_t lend_ahead(const struct rule *rule, uint64_t *words,
                            struct ledger *ledger, const struct lease_ask *ask)
 {
 	struct window_state *state = (struct window_state *)words;
-	struct lease_row *row = ahead_row(ledger);
+	struct lease_row *row = ledger_ahead_row(ledger);
 	uint64_t units = smaller(ask->ahead, rule->is.limit - state->used);
 	uint64_t lent = row ? row->number - 1 : 0;
 
@@ -358,12 +177,12 @@ static uint64_t lend_ahead(const struct rule *rule, uint64_t *words,
 		return 0;
 	units = smaller(units, ahead_most(rule) - lent);
 	if (units > 0 && !row)
-		row = make_ahead_row(ledger);
+		row = ledger_make_ahead_row(ledger);
 	if (units == 0 || !row)
 		return 0;
 	row->number += units;
 	state->used += units; /* LEASE-7 */
-	any_row(ledger, ask->node)->out += units;
+	ledger_row(ledger, ask->node)->out += units;
 	return units;
 }
 
@@ -416,9 +235,9 @@ static uint64_t others(const struct rule *rule, const uint64_t *words,
 	for (size_t i = 0; i < LEASE_ROWS && ledger->rows[i].node != 0; i++) {
 		const struct lease_row *row = &ledger->rows[i];
 
-		others += row->node == LEASE_CROWD ? row->granted : has_some(row);
+		others += row->node == LEASE_CROWD ? row->granted : row_has_some(row);
 	}
-	return others - (own && has_some(own));
+	return others - (own && row_has_some(own));
 }
 
 /* ---- Taking ---------------------------------------------------------------------- */
@@ -662,15 +481,6 @@ static bool is_ask(const struct lease_ask *ask)
 	       ask->least <= ask->want && ask->want <= GALE_UNITS_MAX;
 }
 
-static void put_row(const struct rule *rule, struct ledger *ledger,
-                    const struct lease_row *row, uint64_t now)
-{
-	if (goes_apart(rule, ledger, row->node))
-		put_apart(ledger, row, now);
-	else
-		put_first(ledger, row);
-}
-
 /* The window has too little for it, and it has nothing in hand: others need not hope for
  * that. */
 static void note_spent(const struct rule *rule, struct ledger *ledger,
@@ -680,12 +490,12 @@ static void note_spent(const struct rule *rule, struct ledger *ledger,
 
 	if (!found || !ask->spent || lent_from(rule) != A_WINDOW)
 		return;
-	row = any_row(ledger, ask->node);
+	row = ledger_row(ledger, ask->node);
 	before = *row;
 	row->number = ask->number; /* LEASE-2 */
 	row->granted = 0;
-	if (is_apart(ledger, row))
-		count_crowd(ledger, &before, row);
+	if (ledger_is_apart(ledger, row))
+		ledger_count_crowd(ledger, &before, row);
 }
 
 struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
@@ -711,7 +521,7 @@ struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
 		now_first.out += before + had; /* LEASE-4 */
 		if (had > 0)
 			now_first.tag = grant.tag;
-		put_row(rule, ledger, &now_first, now);
+		ledger_put(rule, ledger, &now_first, now);
 	} else {
 		note_spent(rule, ledger, row, ask);
 	}
@@ -824,9 +634,9 @@ bool lease_give_back(const struct rule *rule, uint64_t *words, struct ledger *le
 	if (node == 0 || node > LEASE_NODE_MAX ||
 	    !find_row(rule, words, ledger, now, node))
 		return false;
-	row = any_row(ledger, node);
+	row = ledger_row(ledger, node);
 	before = *row;
-	its_tag = is_apart(ledger, row) ? ledger->rows[0].tag : row->tag;
+	its_tag = ledger_is_apart(ledger, row) ? ledger->rows[0].tag : row->tag;
 	if (number == row->number) /* LEASE-2 */
 		return row->granted == 0 && slot_equal(its_tag, tag);
 	if (number < row->number || number > GALE_UNITS_MAX ||
@@ -838,83 +648,9 @@ bool lease_give_back(const struct rule *rule, uint64_t *words, struct ledger *le
 	row->number = number;
 	row->granted = 0;
 	row->out -= units;
-	if (is_apart(ledger, row))
-		count_crowd(ledger, &before, row);
-	if (is_apart(ledger, row) && row->out == 0)
-		end_claims(ledger); /* LEASE-8 */
+	if (ledger_is_apart(ledger, row))
+		ledger_count_crowd(ledger, &before, row);
+	if (ledger_is_apart(ledger, row) && row->out == 0)
+		ledger_end_claims(ledger); /* LEASE-8 */
 	return true;
-}
-
-/* ---- Validity -------------------------------------------------------------------- */
-
-static bool row_is_empty(const struct lease_row *row)
-{
-	return (row->node | row->number | row->granted | row->out | row->tag.us |
-	        row->tag.part) == 0;
-}
-
-static bool row_fits(const struct rule *rule, const struct lease_row *row)
-{
-	if (row->node > GALE_UNITS_MAX || row->number < 1 ||
-	    row->number > GALE_UNITS_MAX || row->granted > GALE_UNITS_MAX ||
-	    row->out > GALE_UNITS_MAX || row->tag.us > GALE_UNITS_MAX ||
-	    row->tag.part >= rule->is.limit) /* RULE-3 */
-		return false;
-	switch (lent_from(rule)) {
-	case A_WINDOW:
-		return row->granted <= row->out && row->tag.part == 0;
-	case A_METER:
-		return row->granted == 0 || row->granted == row->out;
-	default:
-		return row->granted == 0 || row->out == 0 || row->granted == row->out;
-	}
-}
-
-/* Beside its crowd, if it counts there. LEASE-6 */
-static bool apart_fits(const struct rule *rule, const struct ledger *ledger)
-{
-	const struct lease_row *row = &ledger->apart;
-	size_t crowd = row_of(ledger, LEASE_CROWD);
-
-	if (row->node == 0)
-		return row_is_empty(row);
-	if (lent_from(rule) != A_WINDOW || row->node > LEASE_NODE_MAX ||
-	    !row_fits(rule, row))
-		return false;
-	return crowd != LEASE_ROWS && row->tag.us == ledger->rows[crowd].number &&
-	       row_of(ledger, row->node) == LEASE_ROWS;
-}
-
-/* Of one window, and no more out than it has used: who is in the crowd has one at least.
- * LEASE-4 */
-static bool sum_fits(const struct window_state *state, const struct ledger *ledger)
-{
-	struct gale_slot tag = ledger->rows[0].tag;
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < ledger_rows(ledger); i++) {
-		if (!slot_equal(ledger->rows[i].tag, tag) ||
-		    ledger->rows[i].out > GALE_UNITS_MAX - sum)
-			return false;
-		sum += ledger->rows[i].out;
-	}
-	return tag.us < state->start_us || sum <= state->used;
-}
-
-bool ledger_valid(const struct rule *rule, const uint64_t *words,
-                  const struct ledger *ledger)
-{
-	size_t used = ledger_rows(ledger);
-
-	for (size_t i = 0; i < LEASE_ROWS; i++) {
-		const struct lease_row *row = &ledger->rows[i];
-
-		if (i >= used ? !row_is_empty(row)
-		              : row_of(ledger, row->node) != i || !row_fits(rule, row))
-			return false;
-	}
-	if (!apart_fits(rule, ledger))
-		return false;
-	return lent_from(rule) != A_WINDOW ||
-	       sum_fits((const struct window_state *)words, ledger);
 }

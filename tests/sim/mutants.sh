@@ -125,13 +125,13 @@ mutant engine/lease.c 'all or nothing is lent' \
 	'uint64_t units = smaller(ask->want, left);' 'uint64_t units = ask->want + 0 * left;'
 mutant engine/lease.c 'a return twice is counted twice' \
 	'	row->out -= units;' '	row->number = 0;'
-mutant engine/lease.c 'units of another crowd go back' \
+mutant engine/ledger.c 'units of another crowd go back' \
 	'	    ledger->apart.tag.us != ledger_crowd_of(ledger, node))' '	    ledger_crowd_of(ledger, node) == 0)' leases
-mutant engine/lease.c 'the crowd does not count who has some' \
-	'	    moved(crowd->granted, has_some(before), has_some(after)), crowd->out);' '	    moved(crowd->granted, has_some(before) && has_some(after), false), crowd->out);' leases
+mutant engine/ledger.c 'the crowd does not count who has some' \
+	'moved(crowd->granted, row_has_some(before), row_has_some(after))' 'moved(crowd->granted, row_has_some(before) && row_has_some(after), false)' leases
 mutant engine/lease.c 'more goes back than is used' \
 	'	if (units > state->used)' '	if (units > state->used + GALE_UNITS_MAX)' leases
-mutant engine/lease.c 'a ninth row takes the place of another' \
+mutant engine/ledger.c 'a ninth row takes the place of another' \
 	'ledger_rows(ledger) >= LEASE_ROWS - 1;' 'ledger_rows(ledger) > LEASE_ROWS;' leases
 mutant engine/lease.c 'a window begins without what was lent ahead' \
 	'		ahead = ahead_of(rule, words, ledger);' '		ahead = 0 * ahead_of(rule, words, ledger);' leases
@@ -140,7 +140,7 @@ mutant engine/lease.c 'what a node had counts in any window' \
 mutant engine/lease.c 'a node says what it had with every ask' \
 	'had = row ? 0 : claim(' 'had = claim(' leases
 mutant engine/lease.c 'a node whose row was dropped says again what it had' \
-	'is_apart(ledger, row) && row->out == 0)' 'is_apart(ledger, row) && row->out > GALE_UNITS_MAX)' leases
+	'ledger_is_apart(ledger, row) && row->out == 0)' 'ledger_is_apart(ledger, row) && row->out > GALE_UNITS_MAX)' leases
 mutant engine/lease.c 'more than a sixteenth is lent ahead' \
 	'return rule->is.limit / LEASE_AHEAD_PARTS;' 'return rule->is.limit / LEASE_AHEAD_PARTS * 2;' leases
 mutant engine/lease.c 'a key is not kept for what was lent ahead' \
