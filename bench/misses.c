@@ -125,9 +125,10 @@ static void postgres_stop(void)
 
 /* ---- A node ---------------------------------------------------------------------- */
 
-static void open_node(struct node *node, const char *url)
+/* quarantine_us: 1: the server has just been started, and has forgotten nothing; 0: as users have it. */
+static void open_node(struct node *node, const char *url, uint64_t quarantine_us)
 {
-	struct gale_store_config store = { .url = url, .quarantine_us = 1 };
+	struct gale_store_config store = { .url = url, .quarantine_us = quarantine_us };
 	struct gale_config config = { .shards = 1, .pending_max = PENDING };
 
 	bench_expect(gale_runtime_open(&config, &node->runtime) == GALE_ERR_OK &&
@@ -221,7 +222,7 @@ static void measure_latency(void *arg, double *ret_values)
 
 	bench_expect(misses && bare, "memory");
 	server->start(server);
-	open_node(&node, server->url);
+	open_node(&node, server->url, 1);
 	limiter =
 	    open_limiter(&node, "latency", gale_fixed_window(1000, GALE_DAYS(365)));
 	wait_for_first(&node, limiter);
@@ -320,7 +321,7 @@ static void measure_trips(void *arg, double *ret_values)
 	struct node node;
 
 	server->start(server);
-	open_node(&node, server->url);
+	open_node(&node, server->url, 1);
 	ret_values[0] = trips_of_a_million(&node, "hot", 1);
 	ret_values[1] = trips_of_a_million(&node, "many", MANY_KEYS);
 	close_node(&node);
@@ -367,7 +368,7 @@ static void measure_steady(void *arg, double *ret_values)
 	struct node node;
 
 	steady->server->start(steady->server);
-	open_node(&node, steady->server->url);
+	open_node(&node, steady->server->url, 0);
 	limiter = open_limiter(&node, "steady",
 	                       gale_fixed_window(calls * 10 / 8, steady->window_us));
 	wait_for_first(&node, limiter);
