@@ -223,6 +223,10 @@ mutant shards/grant.c 'what is lent ahead is not in the books of its own window 
 	'errand->purse->taken + ahead;' 'errand->purse->taken;' leases
 mutant shards/grant.c 'a window begins with all of its limit, beside what was lent ahead of it (AHEAD-3)' \
 	'next ? ahead :' 'next ? 0 :' leases
+mutant shards/ahead.c 'more goes back than the store knows to be out (L6)' \
+	'ahead->unsaid = lent > grant->had ? lent - grant->had : 0;' '' leases
+mutant shards/ahead.c 'windows are lent ahead that may begin within a quarantine (L12)' \
+	'quarantine_us > 0 && link->own.window_us > quarantine_us / 2' 'quarantine_us > GALE_UNITS_MAX' leases
 mutant engine/borrow.c 'units ahead do not last while clocks differ (BORROW-6)' \
 	'2 * drift_us' '0 * drift_us' leases
 mutant engine/borrow.c 'idle units ahead go back before the store knows whose they are' \

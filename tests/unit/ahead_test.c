@@ -523,6 +523,45 @@ static void what_is_idle_in_the_next_window_goes_back(void **state)
 	close_scene();
 }
 
+/* The store refuses a return of more than it knows to be out with the node: the rest goes back. */
+static void only_what_the_store_knows_of_goes_back(void **state)
+{
+	struct lease_grant grant;
+	unsigned backs;
+
+	(void)state;
+	open_scene();
+	pass_to(LATE);
+	backs = s.told.backs;
+	walk(GALE_MILLIS(2500));
+	must(s.told.asked.ask.had == s.ahead);
+	grant = honest();
+	grant.had = 0;
+	answers(grant);
+	walk(GALE_MILLIS(2500));
+	assert_int_equal(s.told.backs, backs + 1);
+	assert_int_equal(s.told.back.units, 1);
+	close_scene();
+}
+
+/* A window that begins within a quarantine has no reserve for what was forgotten. (L12) */
+static void none_are_lent_of_a_window_that_outlasts_a_quarantine(void **state)
+{
+	const struct house_plan plan = plan_of(gale_fixed_window(LIMIT, WINDOW));
+
+	(void)state;
+	open_house(&plan, true);
+	s.told.store.quarantine_us = 2 * WINDOW - 1;
+	live(USUAL, 1);
+	assert_int_equal(s.told.asked.ask.ahead, 0);
+	close_scene();
+	open_house(&plan, true);
+	s.told.store.quarantine_us = 2 * WINDOW;
+	live(USUAL, 1);
+	assert_true(s.told.asked.ask.ahead > 0);
+	close_scene();
+}
+
 /* L6, L16, AHEAD-2: the part of this window goes back; that of the next waits for its answer. */
 static void what_is_idle_in_its_own_window_is_set_aside(void **state)
 {
@@ -809,6 +848,8 @@ int main(void)
 		cmocka_unit_test(nothing_is_lent_ahead_by_a_store_that_lends_nothing),
 		cmocka_unit_test(no_more_than_a_sixteenth_is_believed),
 		cmocka_unit_test(what_is_idle_in_the_next_window_goes_back),
+		cmocka_unit_test(only_what_the_store_knows_of_goes_back),
+		cmocka_unit_test(none_are_lent_of_a_window_that_outlasts_a_quarantine),
 		cmocka_unit_test(what_is_idle_in_its_own_window_is_set_aside),
 		cmocka_unit_test(what_is_set_aside_goes_back_by_itself),
 		cmocka_unit_test(a_reset_ends_them),
