@@ -241,6 +241,17 @@ static struct month months[MODES] = {
 	{ .name = "month leased", .mode = GALE_LEASED },
 };
 
+/* Until its shard has noticed the change, the old rule may decide a call. */
+static void await_limit(const struct node *node, uint64_t limit)
+{
+	struct gale_answer answer = { 0 };
+
+	while (gale_peek(node->seat, node->limiter, "k", 1, WITHIN, &answer) !=
+	           GALE_ERR_OK ||
+	       answer.limit != limit)
+		continue;
+}
+
 static void set_months(uint64_t first, uint64_t second)
 {
 	const struct gale_rule rules[] = { gale_quota_monthly(first, 0),
@@ -249,6 +260,8 @@ static void set_months(uint64_t first, uint64_t second)
 	for (int i = 0; i < 2 * MODES; i++)
 		must(gale_limiter_set_rule(months[i / 2].nodes[i % 2].limiter,
 		                           &rules[i % 2]) == GALE_ERR_OK);
+	for (int i = 0; i < 2 * MODES; i++)
+		await_limit(&months[i / 2].nodes[i % 2], rules[i % 2].limit);
 }
 
 /* Each node twice, as what it has in hand is for who asks it again.  Of leases some may lie idle
