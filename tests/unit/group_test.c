@@ -300,6 +300,43 @@ static void vectors_of_the_predecessor(void **state)
 	     { 1, 5, 0, 2, 1, 5, 5, 1 }, { 1, 5, 0, 3, 1, 5, 5, 1 });
 }
 
+/* Thirty beats of three nodes in turns, whose estimates and calls vary: the limits are the
+ * predecessor's, beat by beat. */
+static void mixed_beats_have_the_limits_of_the_predecessor(void **state)
+{
+	static const uint64_t median[] = { 1, 1,  8,  8,  12, 5, 9,  9, 9,  13,
+		                           6, 10, 10, 10, 14, 7, 11, 4, 8,  8,
+		                           8, 12, 5,  9,  9,  9, 13, 6, 10, 10 };
+	static const uint64_t least[] = { 1, 1, 1, 5, 5, 2, 2, 2, 6, 6, 3, 3, 3, 7, 7,
+		                          4, 4, 1, 1, 1, 5, 5, 2, 2, 2, 6, 6, 3, 3, 3 };
+
+	(void)state;
+	for (int by_median = 0; by_median <= 1; by_median++) {
+		struct group_settings settings = settings_of(
+		    by_median ? GROUP_MEDIAN : GROUP_MIN, GROUP_EQUAL, 1000);
+		struct shelf shelf = { 0 };
+		uint64_t shares[3] = { 0 }, generations[3] = { 0 };
+
+		for (uint64_t i = 0; i < 30; i++) {
+			struct group_report report = {
+				.incarnation = 1 + i % 3,
+				.seq = 1 + i / 3,
+				.generation = generations[i % 3],
+				.held = shares[i % 3],
+				.estimate = 1 + 7 * i % 17,
+				.in_flight = 3 * i % 5,
+				.weight = 1,
+			};
+			struct group_grant grant =
+			    beat(&shelf, &settings, 1 + i, 0, (int)(i % 3), &report);
+
+			assert_int_equal(grant.limit, (by_median ? median : least)[i]);
+			shares[i % 3] = grant.share;
+			generations[i % 3] = grant.generation;
+		}
+	}
+}
+
 /* ---- Parts ------------------------------------------------------------------------ */
 
 /* Nodes that want so many slots each, beat in turns, and apply what they get at once. */
@@ -1476,6 +1513,7 @@ int main(void)
 		cmocka_unit_test(an_old_report_changes_nothing),
 		cmocka_unit_test(the_lower_median_and_the_least),
 		cmocka_unit_test(vectors_of_the_predecessor),
+		cmocka_unit_test(mixed_beats_have_the_limits_of_the_predecessor),
 		cmocka_unit_test(who_wants_more_gets_what_others_leave),
 		cmocka_unit_test(who_wants_little_has_it_and_the_rest_is_even),
 		cmocka_unit_test(who_comes_later_gets_its_part),
