@@ -18,70 +18,14 @@
 #include "tests/support/length.h"
 #include "tests/unit/vectors.h"
 
+#include "tests/support/leased.h" /* after cmocka.h */
+
 __extension__ typedef __int128 wide;
 
-#define WORDS 21
 #define MOST GALE_UNITS_MAX
 #define NODE_MOST LEASE_NODE_MAX
-#define APARTS 128
-
-/* A key under a rule. */
-struct leased {
-	struct rule rule;
-	uint64_t words[WORDS];
-	struct ledger ledger;
-	struct lease_row aparts[APARTS]; /* by their nodes */
-};
 
 static const struct gale_slot no_tag;
-
-static struct leased key_of(struct gale_rule config)
-{
-	struct leased key = { .words = { 0 } };
-
-	assert_int_equal(rule_compile(&config, &key.rule), GALE_ERR_OK);
-	assert_true(key.rule.words <= WORDS);
-	assert_true(lease_possible(&key.rule));
-	return key;
-}
-
-static void check_key(const struct leased *key)
-{
-	assert_true(rule_valid(&key->rule, key->words, key->rule.words));
-	assert_true(ledger_valid(&key->rule, key->words, &key->ledger));
-}
-
-/* As a store does it. */
-static void find_apart(struct leased *key, uint64_t node)
-{
-	uint64_t crowd = ledger_crowd_of(&key->ledger, node);
-
-	if (crowd != 0 && key->aparts[node % APARTS].tag.us == crowd)
-		key->ledger.apart = key->aparts[node % APARTS];
-}
-
-static void keep_apart(struct leased *key)
-{
-	const struct lease_row *row = &key->ledger.apart;
-
-	if (row->node != 0) {
-		assert_true(row->node < APARTS);
-		key->aparts[row->node] = row->out > 0 ? *row : (struct lease_row){ 0 };
-	}
-	key->ledger.apart = (struct lease_row){ 0 };
-}
-
-static struct lease_grant asks(struct leased *key, uint64_t now,
-                               const struct lease_ask *ask)
-{
-	struct lease_grant grant;
-
-	find_apart(key, ask->node);
-	grant = lease_step(&key->rule, key->words, &key->ledger, now, ask);
-	check_key(key);
-	keep_apart(key);
-	return grant;
-}
 
 static struct lease_grant lend(struct leased *key, uint64_t now, uint64_t node,
                                uint64_t number, uint64_t least, uint64_t want)
@@ -90,19 +34,6 @@ static struct lease_grant lend(struct leased *key, uint64_t now, uint64_t node,
 		.node = node, .number = number, .least = least, .want = want
 	};
 	return asks(key, now, &ask);
-}
-
-static bool back(struct leased *key, uint64_t now, uint64_t node, uint64_t number,
-                 struct gale_slot tag, uint64_t units)
-{
-	bool taken;
-
-	find_apart(key, node);
-	taken = lease_give_back(&key->rule, key->words, &key->ledger, now, node, number,
-	                        tag, units);
-	check_key(key);
-	keep_apart(key);
-	return taken;
 }
 
 static uint64_t out_of(const struct leased *key, uint64_t now, uint64_t node)
