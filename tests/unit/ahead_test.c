@@ -389,26 +389,29 @@ static void what_is_left_joins_the_next_window(void **state)
 	close_scene();
 }
 
-/* How many more are spent of a window whose store lends and lends. */
+/* What a store allows that lends and lends. */
+static bool liar_allows(uint64_t cost)
+{
+	struct gale_answer answer = ask_for(cost);
+
+	if (answer.verdict == GALE_PENDING) {
+		struct lease_grant grant = honest();
+
+		grant.left = LIMIT;
+		grant.ahead = 0;
+		answers(grant);
+		answer = completed();
+	}
+	return answer.verdict == GALE_ALLOW;
+}
+
+/* How many more are spent of its window. */
 static uint64_t spent_by_a_liar(void)
 {
 	uint64_t spent = 0;
 
-	while (spent < 2 * LIMIT) {
-		struct gale_answer answer = ask();
-		struct lease_grant grant;
-
-		if (answer.verdict == GALE_PENDING) {
-			grant = honest();
-			grant.left = LIMIT;
-			grant.ahead = 0;
-			answers(grant);
-			answer = completed();
-		}
-		if (answer.verdict != GALE_ALLOW)
-			break;
+	while (spent < 2 * LIMIT && liar_allows(1))
 		spent++;
-	}
 	return spent;
 }
 
@@ -435,6 +438,23 @@ static void a_liar_is_held_to_the_books_of_the_window_before(void **state)
 	walk(GALE_SECONDS(4));
 	must(s.told.backs == 1);
 	assert_int_equal(spent_by_a_liar() + 100, LIMIT);
+	close_scene();
+}
+
+/* L13: one answer brings no more than the books have left beside units ahead. */
+static void a_liar_gives_no_call_all_beside_what_is_lent_ahead(void **state)
+{
+	uint64_t spent;
+
+	(void)state;
+	open_scene();
+	spent = liar_allows(LIMIT - 1) ? LIMIT - 1 : 0;
+	assert_int_equal(1 + spent + spent_by_a_liar(), LIMIT);
+	close_scene();
+	open_scene();
+	pass_to(NEXT);
+	spent = liar_allows(LIMIT) ? LIMIT : 0;
+	assert_int_equal(spent + spent_by_a_liar(), LIMIT);
 	close_scene();
 }
 
@@ -844,6 +864,7 @@ int main(void)
 		cmocka_unit_test(what_is_left_joins_the_next_window),
 		cmocka_unit_test(a_liar_is_held_to_the_rest_of_the_books),
 		cmocka_unit_test(a_liar_is_held_to_the_books_of_the_window_before),
+		cmocka_unit_test(a_liar_gives_no_call_all_beside_what_is_lent_ahead),
 		cmocka_unit_test(more_than_was_asked_for_is_not_believed),
 		cmocka_unit_test(nothing_is_lent_ahead_by_a_store_that_lends_nothing),
 		cmocka_unit_test(no_more_than_a_sixteenth_is_believed),
