@@ -13,7 +13,8 @@
  *
  * A steady caller asks for 80 % of a limit, evenly in time, and sleeps from one call to the
  * next: what share of its calls is pending, and what share refused?  Where the machine
- * stands still, the calls that are due by then are made at once.
+ * stands still, the calls that are due by then are made at once.  So it is also said what share is
+ * pending in windows in which the machine did not (stalls.h), and how many windows that leaves out.
  */
 #include <libpq-fe.h>
 #include <stdio.h>
@@ -25,6 +26,7 @@
 
 #include "bench/keys.h"
 #include "bench/bench.h"
+#include "bench/stalls.h"
 #include "runtime/clock.h"
 #include "tests/support/port.h"
 #include "tests/support/postgres_server.h"
@@ -42,7 +44,7 @@
 #define PENDING 4096
 #define MILLION 1e6
 #define SECOND GALE_SECONDS(1)
-#define STEADY 3              /* figures of a steady caller */
+#define STEADY 5              /* figures of a steady caller */
 #define STEADY_LEARNS 5       /* seconds */
 #define STEADY_COUNTED 10     /* seconds */
 #define STEADY_SLEEP_NS 20000 /* at least */
@@ -339,22 +341,26 @@ struct steady {
 
 /* Evenly, each at its instant. */
 static void flow(struct node *node, struct gale_limiter *limiter, uint64_t rate,
-                 uint64_t seconds, struct tide *tide)
+                 uint64_t seconds, struct tide *tide, struct stalls *stalls)
 {
 	uint64_t began = patience_now_ns(), all = seconds * rate;
 
 	while (tide->asked < all || tide->pending > 0) {
-		uint64_t gone_ns = patience_now_ns() - began;
+		uint64_t gone_ns = patience_now_ns() - began, due_ns;
 		uint64_t due = gone_ns / 1000 * rate / SECOND;
 		uint64_t next_ns = (due + 1) * SECOND / rate * 1000;
+		uint64_t asked = tide->asked, waited = tide->waited;
 		struct timespec sleep = { .tv_nsec = STEADY_SLEEP_NS };
 
 		while (tide->asked < due && tide->asked < all)
 			call(node, limiter, 1, tide);
+		stalls_note(stalls, tide->asked - asked, tide->waited - waited);
 		hear(node, tide);
 		if (next_ns > gone_ns + STEADY_SLEEP_NS)
 			sleep.tv_nsec = (long)(next_ns - gone_ns);
+		due_ns = stalls_now_ns() + (uint64_t)sleep.tv_nsec;
 		nanosleep(&sleep, NULL);
+		stalls_woke(stalls, due_ns);
 	}
 }
 
@@ -364,6 +370,8 @@ static void measure_steady(void *arg, double *ret_values)
 	uint64_t calls = steady->rate * steady->window_us / SECOND;
 	uint64_t seconds = bench_is_smoke() ? 1 : STEADY_COUNTED, before;
 	struct tide learned = { 0 }, tide = { 0 };
+	struct stalls_found found;
+	struct stalls stalls;
 	struct gale_limiter *limiter;
 	struct node node;
 
@@ -372,13 +380,19 @@ static void measure_steady(void *arg, double *ret_values)
 	limiter = open_limiter(&node, "steady",
 	                       gale_fixed_window(calls * 10 / 8, steady->window_us));
 	wait_for_first(&node, limiter);
+	stalls_begin(&stalls, steady->window_us);
 	flow(&node, limiter, steady->rate, bench_is_smoke() ? 1 : STEADY_LEARNS,
-	     &learned);
+	     &learned, &stalls);
+	stalls_end(&stalls, &found);
 	before = round_trips(&node);
-	flow(&node, limiter, steady->rate, seconds, &tide);
-	ret_values[0] = 100 * (double)tide.waited / (double)tide.asked;
-	ret_values[1] = 100 * (double)tide.denied / (double)tide.asked;
-	ret_values[2] = (double)(round_trips(&node) - before) /
+	stalls_begin(&stalls, steady->window_us);
+	flow(&node, limiter, steady->rate, seconds, &tide, &stalls);
+	stalls_end(&stalls, &found);
+	ret_values[0] = 100 * found.waited;
+	ret_values[1] = 100 * found.in_quiet;
+	ret_values[2] = 100 * found.left_out;
+	ret_values[3] = 100 * (double)tide.denied / (double)tide.asked;
+	ret_values[4] = (double)(round_trips(&node) - before) /
 	                (double)(seconds * SECOND / steady->window_us);
 	gale_limiter_close(limiter);
 	close_node(&node);
@@ -402,6 +416,10 @@ static void measure_steady(void *arg, double *ret_values)
 #define STEADY_NAMES(rate, window)                                                     \
 	{                                                                              \
 		"misses/Redis, steady, " rate " a second, " window ", pending",        \
+		    "misses/Redis, steady, " rate " a second, " window                 \
+		    ", pending in quiet windows",                                      \
+		    "misses/Redis, steady, " rate " a second, " window                 \
+		    ", windows that are not quiet",                                    \
 		    "misses/Redis, steady, " rate " a second, " window ", refused",    \
 		    "misses/Redis, steady, " rate " a second, " window                 \
 		    ", round trips of a window"                                        \
@@ -418,8 +436,8 @@ static void add_steady(struct server *server)
 		{ NULL, 10000, SECOND / 10, STEADY_NAMES("10,000", "100 ms") },
 		{ NULL, 100000, SECOND / 10, STEADY_NAMES("100,000", "100 ms") },
 	};
-	static const char *const units[STEADY] = { "%", "%", "" };
-	static const double bars[STEADY] = { 0.01, NONE, 2 };
+	static const char *const units[STEADY] = { "%", "%", "%", "%", "" };
+	static const double bars[STEADY] = { 0.01, 0.01, 0, NONE, 2 };
 
 	for (size_t i = 0; i < sizeof(steadies) / sizeof(steadies[0]); i++) {
 		steadies[i].server = server;

@@ -80,6 +80,10 @@ static ALWAYS_INLINE struct found try_purse(const struct wish *wish,
 	if (found.how == LOCAL_UNKNOWN &&
 	    ahead_take(lender, purse, wish->now, wish->cost, &found.told))
 		found.how = LOCAL_TAKEN;
+	if (found.how == LOCAL_UNKNOWN &&
+	    ahead_has_joined(purse, wish->now, wish->cost))
+		found.how = local_try(lender, purse, wish->seat->number, wish->now,
+		                      wish->cost, &found.told);
 	return found;
 }
 

@@ -143,23 +143,33 @@ bool lessor_ahead_is_possible(const struct errand *errand,
 
 /* ---- What an answer brings --------------------------------------------------------- */
 
-void lessor_join_ahead(struct lessor *lessor, struct purse *purse,
-                       const struct lease_grant *grant, bool next, mono ends, mono now)
+struct ahead *lessor_count_ahead(struct lessor *lessor, struct purse *purse,
+                                 const struct lease_grant *grant, bool next)
 {
 	struct ahead *ahead = ahead_of(purse);
-	uint64_t tag_us = ahead ? ahead->tag_us : 0, left, lent;
+	uint64_t lent = ahead ? load_relaxed(&ahead->lent) : 0;
 
 	if (ahead && next)
 		ahead->unsaid = 0; /* these are dead */
-	if (!ahead || load_relaxed(&ahead->lent) == 0 || grant->tag.us < ahead->tag_us)
-		return;
-	lent = load_relaxed(&ahead->lent);
-	left = credit_living(swap_relaxed(&ahead->word, 0), now) + ahead->aside;
-	lessor_forget_ahead(lessor, purse);
-	if (grant->tag.us != tag_us)
-		return;
+	if (lent == 0 || grant->tag.us < ahead->tag_us)
+		return NULL;
+	if (grant->tag.us != ahead->tag_us) {
+		lessor_forget_ahead(lessor, purse);
+		return NULL;
+	}
 	purse->taken += lent; /* AHEAD-3 */
 	ahead->unsaid = lent > grant->had ? lent - grant->had : 0;
+	return ahead;
+}
+
+void lessor_join_ahead(struct lessor *lessor, struct purse *purse, struct ahead *ahead,
+                       mono ends, mono now)
+{
+	uint64_t left = ahead_empty(ahead, now) + ahead->aside;
+	uint64_t unsaid = ahead->unsaid;
+
+	lessor_forget_ahead(lessor, purse);
+	ahead->unsaid = unsaid;
 	if (left == 0)
 		return;
 	kept_lend(purse, ends, left, &lessor->clock, now);
@@ -252,7 +262,7 @@ static uint64_t in_hand(const struct ahead *ahead, mono now)
 {
 	if (!has_begun(ahead, now) || mono_reached(now, ahead->ends))
 		return 0;
-	return credit_living(load_relaxed(&ahead->word), now) + ahead->aside;
+	return ahead_left(ahead, now);
 }
 
 uint64_t lessor_ahead_in_hand(const struct purse *purse, mono now)

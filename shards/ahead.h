@@ -31,6 +31,9 @@
  *
  *   bridged   the actor stores the address of the room with release  ->  ahead_of loads it
  *             with acquire: all is zero there.
+ *   joined    the actor puts what an answer lends into credit, which ends with a fence (kept.h), then
+ *             takes the word out  ->  a seat loads the word with acquire, then looks at credit again: a
+ *             seat that comes too late for the word finds the credit.
  *   word is relaxed, as credit is: it says all that there is to know.  begins and lent are for what
  *   is told of an answer, and may be of the window before.
  */
@@ -98,6 +101,24 @@ static inline bool ahead_take(const struct lender *lender, struct purse *purse,
 	return true;
 }
 
+/* Units ahead found nothing for a call: they may have joined the purse since its credit was looked at,
+ * so that it is worth another look. */
+static inline bool ahead_has_joined(const struct purse *purse, mono now, uint64_t cost)
+{
+	struct ahead *ahead = ahead_of(purse);
+
+	if (!ahead)
+		return false;
+	(void)load_acquire(&ahead->word); /* joined */
+	return credit_covers(load_relaxed(&purse->credit), now, cost);
+}
+
+/* By the actor, while threads take from it: what was left. */
+static inline uint64_t ahead_empty(struct ahead *ahead, mono now)
+{
+	return credit_living(swap_relaxed(&ahead->word, 0), now);
+}
+
 /* By the actor, while threads take from it. */
 static inline void ahead_put(struct ahead *ahead, uint64_t put, mono now)
 {
@@ -105,6 +126,12 @@ static inline void ahead_put(struct ahead *ahead, uint64_t put, mono now)
 
 	while (!swap_if_relaxed(&ahead->word, &word, credit_with(word, put, now)))
 		continue;
+}
+
+/* By the actor: in hand, to be spent by anybody or set aside. */
+static inline uint64_t ahead_left(const struct ahead *ahead, mono now)
+{
+	return credit_living(load_relaxed(&ahead->word), now) + ahead->aside;
 }
 
 /* They are worth nothing any more, and none is known to be lent.  By the actor. */
@@ -131,10 +158,13 @@ void lessor_fill_ahead(struct lessor *lessor, const struct errand *errand,
 bool lessor_ahead_is_possible(const struct errand *errand,
                               const struct lease_grant *grant);
 
-/* Before units of an answer are put in.  If it is of the window that they were lent ahead of: they are
- * in its books, and what is left joins the purse. */
-void lessor_join_ahead(struct lessor *lessor, struct purse *purse,
-                       const struct lease_grant *grant, bool next, mono ends, mono now);
+/* Before units of an answer are put in.  If it is of the window that they were lent ahead of, they are
+ * in its books, and what is left is to join the purse.  Else NULL. */
+struct ahead *lessor_count_ahead(struct lessor *lessor, struct purse *purse,
+                                 const struct lease_grant *grant, bool next);
+/* After the units were put in: a call that asks meanwhile finds either of both. */
+void lessor_join_ahead(struct lessor *lessor, struct purse *purse, struct ahead *ahead,
+                       mono ends, mono now);
 /* After that: the answer brings some of the window after it. */
 void lessor_put_ahead(struct lessor *lessor, const struct errand *errand,
                       const struct lease_grant *grant, mono now);

@@ -217,15 +217,17 @@ static void note_rest(struct lessor *lessor, const struct errand *errand,
 	purse_tell(purse, known ? left : 0, now);
 }
 
+/* joins: units ahead that are about to join the purse; or NULL. */
 static void put_units(struct lessor *lessor, struct purse *purse,
-                      const struct lease_grant *grant, mono ends, mono now)
+                      const struct lease_grant *grant, const struct ahead *joins,
+                      mono ends, mono now)
 {
 	struct lender *lender = purse->lender;
 	uint64_t units = grant->units;
 
 	if (units == 0)
 		return;
-	lessor_warm(lessor, purse, units, now);
+	lessor_warm(lessor, purse, joins ? ahead_left(joins, now) : 0, units, now);
 	purse->taken += units;
 	if (!lessor_has_windows(lender))
 		lessor_set_tag(purse, grant->tag); /* only the latest can go back */
@@ -443,10 +445,11 @@ static void take_units(struct lessor *lessor, struct errand *errand,
 	struct purse *purse = errand->purse;
 	const struct lease_grant *grant = &answer->grant;
 	mono ends = ends_of(link_of(lessor, purse->lender), errand, grant, now);
+	struct ahead *joins;
 
 	if (next)
 		open_window(lessor, purse, grant, counts_from(errand, now));
-	lessor_join_ahead(lessor, purse, grant, next, ends, now);
+	joins = lessor_count_ahead(lessor, purse, grant, next);
 	lessor_note_used(lessor, errand, answer);
 	note_left(lessor, errand, answer, next);
 	if (lessor_has_windows(purse->lender))
@@ -457,7 +460,9 @@ static void take_units(struct lessor *lessor, struct errand *errand,
 	if (grant->units > 0 && is_placed(purse->lender, grant))
 		put_places(lessor, purse, grant, now);
 	else
-		put_units(lessor, purse, grant, ends, now);
+		put_units(lessor, purse, grant, joins, ends, now);
+	if (joins)
+		lessor_join_ahead(lessor, purse, joins, ends, now);
 	if (grant->ahead > 0)
 		lessor_put_ahead(lessor, errand, grant, now);
 }

@@ -122,7 +122,7 @@ static ALWAYS_INLINE bool kept_pay_after_put(struct purse *purse,
                                              struct kept_books books,
                                              struct kept_clock *clock)
 {
-	fence_swapped_full(); /* owed */
+	fence_swapped_full(); /* owed, joined */
 	if (LIKELY(!kept_owes(purse, books)))
 		return false;
 	kept_pay(purse, clock);

@@ -248,9 +248,9 @@ void lessor_take_due(struct lessor *lessor, struct purse *purse, mono now);
  * any more; looked at, if it is time. */
 void lessor_list_lent(struct lessor *lessor, struct purse *purse, mono now);
 void lessor_watch(struct lessor *lessor, struct purse *purse, mono now);
-/* Units come: how fast those before them were spent makes a purse hot. */
-void lessor_warm(const struct lessor *lessor, struct purse *purse, uint64_t units,
-                 mono now);
+/* Units come: how fast those before them were spent makes a purse hot.  So many lie beside it. */
+void lessor_warm(const struct lessor *lessor, struct purse *purse, uint64_t beside,
+                 uint64_t units, mono now);
 void lessor_unlist_lent(struct lessor *lessor, struct purse *purse);
 void lessor_look(struct lessor *lessor, struct link *link, mono now);
 /* Nobody may spend what is left of it any more. */

@@ -134,11 +134,11 @@ static void warm(const struct lessor *lessor, struct purse *purse, uint64_t spen
 }
 
 /* Since the last look, or since the grant before, if that was later. */
-void lessor_warm(const struct lessor *lessor, struct purse *purse, uint64_t units,
-                 mono now)
+void lessor_warm(const struct lessor *lessor, struct purse *purse, uint64_t beside,
+                 uint64_t units, mono now)
 {
 	struct borrow borrow = purses_borrow(&lessor->purses, purse);
-	uint64_t left = purse_left(purse, now);
+	uint64_t left = purse_left(purse, now) + beside;
 	uint64_t spent = purse->taken > left ? purse->taken - left : 0;
 
 	if (borrow.seen != BORROW_UNSEEN)

@@ -444,6 +444,40 @@ static void begin_without_credit(void)
 	store_relaxed(&s->purse->credit, 0);
 }
 
+/* The window turns: the purse has units ahead, and nothing else. */
+static void begin_bridged(void)
+{
+	begin_without_credit();
+	s->clock.now = tell_time;
+	ahead_put(purses_make_room_ahead(s->purse, NULL), credit_until(then, PUT), now);
+}
+
+/* An answer of the next window comes: its units, and then what is left of those ahead. */
+static void actor_joins_ahead(void)
+{
+	kept_lend(s->purse, then, PUT, &s->clock, now);
+	kept_lend(s->purse, then, ahead_empty(ahead_of(s->purse), now), &s->clock, now);
+}
+
+static void seat_asks_at_the_turn(void)
+{
+	struct seat *seat = &s->seats[0];
+	struct told told;
+
+	if (local_try(&s->lender, s->purse, 0, now, 2, &told) == LOCAL_TAKEN ||
+	    ahead_take(&s->lender, s->purse, now, 2, &told) ||
+	    (ahead_has_joined(s->purse, now, 2) &&
+	     local_try(&s->lender, s->purse, 0, now, 2, &told) == LOCAL_TAKEN))
+		seat->taken += 2;
+}
+
+/* The call found units, and all others are in the purse. */
+static void the_turn_is_bridged(void)
+{
+	must_hold(s->seats[0].taken == 2);
+	must_hold(purse_left(s->purse, now) == 2 * PUT - 2);
+}
+
 static void all_ahead_is_there(void)
 {
 	struct ahead *ahead = ahead_of(s->purse);
@@ -1239,6 +1273,11 @@ const struct program programs[] = {
 	  begin_without_credit,
 	  { actor_lends_ahead, seat_takes_ahead, other_takes_ahead },
 	  all_ahead_is_there,
+	  0 },
+	{ "join ahead, take",
+	  begin_bridged,
+	  { actor_joins_ahead, seat_asks_at_the_turn },
+	  the_turn_is_bridged,
 	  0 },
 	{ "void, give back",
 	  begin_taken,
