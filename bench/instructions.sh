@@ -40,7 +40,7 @@ say() { # WHAT [TENANTS]
 }
 
 for what in nothing fixed_window gcra token_bucket ask held named hot many held_denied denied guard \
-	refused tenant_denied tenant_shared all_of hold hold_two grow; do
+	refused tenant_denied tenant_shared tenant_hold tenant_grow all_of hold hold_two grow; do
 	say $what
 done
 for tenants in 1 100 10000; do

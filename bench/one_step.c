@@ -4,8 +4,8 @@
  * one_step.c -- one thing, so many times: what instructions.sh counts.
  *
  *	one_step fixed_window|gcra|token_bucket|ask|held|named|hot|many|held_denied|denied|
- *	         guard|refused|tenant|tenant_beyond|tenant_denied|tenant_shared|all_of|hold|
- *	         hold_two|grow|nothing COUNT [TENANTS]
+ *	         guard|refused|tenant|tenant_beyond|tenant_denied|tenant_shared|tenant_hold|
+ *	         tenant_grow|all_of|hold|hold_two|grow|nothing COUNT [TENANTS]
  *
  * named is of a key that is looked up, hot of one that is at hand.  Under valgrind nobody asks
  * often enough for that, so cells are put in by hand, and the host takes the turns.
@@ -254,6 +254,41 @@ static void asks_of_tenant(uint64_t count, enum gale_lending lending, uint64_t l
 	close_scene(&scene);
 }
 
+/* From the purse of a tenant that is alone: two units are held and one is committed, or one hold grows
+ * by one. */
+static void holds_of_tenant(uint64_t count, bool grows)
+{
+	struct gale_budget_config config = { .limit = MUCH,
+		                             .window_us = GALE_SPAN_MAX_US };
+	struct gale_terms terms = { .weight = 1 };
+	struct gale_tenant_held hold;
+	struct gale_tenant *tenant;
+	struct gale_budget *budget;
+	struct scene scene;
+
+	open_scene(&scene, GALE_STRICT, MUCH, true);
+	must(gale_budget_open(scene.runtime, &config, &budget) == GALE_ERR_OK,
+	     "a budget");
+	must(gale_tenant_open(budget, &terms, &tenant) == GALE_ERR_OK, "a tenant");
+	gale_tick(scene.seat);
+	must(gale_tenant_hold(scene.seat, tenant, 1, &hold, 0).verdict == GALE_ALLOW,
+	     "a hold");
+	for (uint64_t i = 0; i < count; i++) {
+		struct gale_tenant_held other;
+		struct gale_answer answer =
+		    grows ? gale_tenant_grow(scene.seat, &hold, 1, 0)
+			  : gale_tenant_hold(scene.seat, tenant, 2, &other, 0);
+
+		must(answer.verdict == GALE_ALLOW, "a verdict");
+		must(grows || gale_tenant_commit(scene.seat, &other, 1) == GALE_ERR_OK,
+		     "a commit");
+	}
+	must(gale_tenant_commit(scene.seat, &hold, 0) == GALE_ERR_OK, "a commit");
+	gale_tenant_close(tenant);
+	gale_budget_close(budget);
+	close_scene(&scene);
+}
+
 /* Within the guarantee, of a budget that is shared over the store; what the store has to be asked for
  * is waited for. */
 static void asks_of_shared(uint64_t count)
@@ -413,6 +448,10 @@ int main(int argc, char **argv)
 		asks_of_tenant(count, GALE_PARTED, MUCH);
 	else if (strcmp(what, "tenant_denied") == 0)
 		asks_of_tenant(count, GALE_LENT, CROWD);
+	else if (strcmp(what, "tenant_hold") == 0)
+		holds_of_tenant(count, /* grows= */ false);
+	else if (strcmp(what, "tenant_grow") == 0)
+		holds_of_tenant(count, /* grows= */ true);
 	else if (strcmp(what, "tenant_shared") == 0)
 		asks_of_shared(count);
 	else if (strcmp(what, "all_of") == 0)

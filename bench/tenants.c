@@ -84,6 +84,52 @@ static void run(struct bench *b)
 	gale_leave(seat);
 }
 
+/* ---- Holds ------------------------------------------------------------------------ */
+
+static void must_be_allowed(struct gale_answer answer)
+{
+	bench_expect(answer.verdict == GALE_ALLOW, "a verdict");
+}
+
+/* Two units are held, and one of them goes back. */
+static void run_hold(struct bench *b)
+{
+	const struct question *question = bench_arg(b);
+	struct gale_tenant_held hold;
+	struct gale_seat *seat;
+
+	crowd_must(gale_join(crowd.runtime, &seat));
+	for (uint64_t n; (n = bench_batch(b)) > 0;) {
+		gale_tick(seat);
+		while (n-- > 0) {
+			must_be_allowed(gale_tenant_hold(seat, question->tenant, 2,
+			                                 &hold, CROWD_PATIENCE));
+			crowd_must(gale_tenant_commit(seat, &hold, 1));
+		}
+	}
+	gale_leave(seat);
+}
+
+/* One hold a turn. */
+static void run_grow(struct bench *b)
+{
+	const struct question *question = bench_arg(b);
+	struct gale_tenant_held hold;
+	struct gale_seat *seat;
+
+	crowd_must(gale_join(crowd.runtime, &seat));
+	for (uint64_t n; (n = bench_batch(b)) > 0;) {
+		gale_tick(seat);
+		must_be_allowed(
+		    gale_tenant_hold(seat, question->tenant, 1, &hold, CROWD_PATIENCE));
+		while (n-- > 0)
+			must_be_allowed(
+			    gale_tenant_grow(seat, &hold, 1, CROWD_PATIENCE));
+		crowd_must(gale_tenant_commit(seat, &hold, 0));
+	}
+	gale_leave(seat);
+}
+
 /* ---- Round trips ----------------------------------------------------------------- */
 
 static double seconds(void)
@@ -149,7 +195,8 @@ static struct question one_parted = { .tenants = 1, .lending = GALE_PARTED };
 static struct question all_parted = { .tenants = TENANTS_MOST, .lending = GALE_PARTED };
 static struct question shared = { .name = "shared", .tenants = 1, .shared = true };
 
-static void row(const char *name, struct question *question, double bar)
+static void row_of(const char *name, void (*run)(struct bench *),
+                   struct question *question, double bar)
 {
 	bench_add(&(struct bench_row){ .name = name,
 	                               .run = run,
@@ -157,6 +204,11 @@ static void row(const char *name, struct question *question, double bar)
 	                               .arg = question,
 	                               .floor = "leases/1 key, own now",
 	                               .bar = bar });
+}
+
+static void row(const char *name, struct question *question, double bar)
+{
+	row_of(name, run, question, bar);
 }
 
 void ask_tenants(void)
@@ -167,6 +219,8 @@ void ask_tenants(void)
 	row("tenants/one of 1, beyond its purse, own now", &one_parted, 4);
 	row("tenants/one of 10,000, beyond its purse, own now", &all_parted, 4);
 	row("tenants/shared over a store, own now", &shared, 1.3);
+	row_of("tenants/hold and commit, own now", run_hold, &one, 2);
+	row_of("tenants/grow, own now", run_grow, &one, 1.3);
 	bench_add_figure(&(struct bench_figure){ .name = "tenants/shared over a store",
 	                                         .unit = "round trips a quantum",
 	                                         .measure = trips_of_a_quantum,

@@ -4,14 +4,18 @@
  * till.h -- what asks of a tenant are answered from without a lock: units, or a denial.
  *
  *     purse     units that count as used, until their window ends
+ *     back      units that holds have given back, and that still count as used
  *     denied    the cost that was, and until when it need not be asked about again
  *
  * Invariants
  *
  *   TILL-1  Units are taken in one step with the look at the clock, and only before their window
  *           ends.  (T1)
+ *   TILL-2  Units go back only while back is open for their window, in one step with the look at it.
+ *           So what is there when it is closed is all that has gone back, once, and a hold that comes
+ *           later takes the lock.  (T1)
  *
- * Threads   Any may take.  The rest is written under the lock of the tenant's budget.
+ * Threads   Any may take and give back.  The rest is written under the lock of the tenant's budget.
  */
 #ifndef COORDINATOR_TILL_H
 #define COORDINATOR_TILL_H
@@ -30,10 +34,23 @@ struct till {
 	_Atomic uint64_t left; /* of it, but for the purse */
 	_Atomic uint64_t
 	    denied; /* engine/credit.h: the cost that was, and until when */
-	_Atomic uint64_t denied_why;
+	/* That may ever be asked for at once; and why it was denied, above TILL_WHY_SHIFT. */
+	_Atomic uint64_t most;
 	_Atomic uint64_t purse; /* engine/credit.h */
-	_Atomic uint64_t most;  /* that may ever be asked for at once */
+	_Atomic uint64_t back; /* the same, and dies with its window; 0: it is closed */
 };
+
+#define TILL_WHY_SHIFT 56
+
+static inline uint64_t till_most(const struct till *till)
+{
+	return load_relaxed(&till->most) & ((UINT64_C(1) << TILL_WHY_SHIFT) - 1);
+}
+
+static inline enum gale_why till_why(const struct till *till)
+{
+	return (enum gale_why)(load_relaxed(&till->most) >> TILL_WHY_SHIFT);
+}
 
 /* TILL-1 */
 static ALWAYS_INLINE bool till_take(struct till *till, mono now, uint64_t cost,
@@ -54,7 +71,24 @@ static ALWAYS_INLINE bool till_denies(const struct till *till, mono now, uint64_
 	uint64_t denied = load_relaxed(&till->denied);
 
 	return credit_lives(denied, now) && cost >= credit_units(denied) &&
-	       cost <= load_relaxed(&till->most);
+	       cost <= till_most(till);
+}
+
+/* Units of a hold, whose window's word is known; more of them can be had now.  False: the budget's
+ * lock is to be taken.  TILL-2 */
+static ALWAYS_INLINE bool till_give_back(struct till *till, uint64_t window,
+                                         uint64_t units)
+{
+	uint64_t word = load_relaxed(&till->back);
+
+	while (LIKELY(credit_is_like(word, window)) &&
+	       LIKELY(units <= CREDIT_UNITS_MAX - credit_units(word)))
+		if (LIKELY(swap_if_relaxed(&till->back, &word, word + units))) {
+			if (load_relaxed(&till->denied) != 0)
+				store_relaxed(&till->denied, 0);
+			return true;
+		}
+	return false;
 }
 
 /* A cost that no word has room for is not remembered. */
@@ -63,8 +97,7 @@ static inline void till_remember(struct till *till, enum gale_why why, uint64_t 
 {
 	if (cost > CREDIT_UNITS_MAX)
 		return;
-	store_relaxed(&till->most, most);
-	store_relaxed(&till->denied_why, (uint64_t)why);
+	store_relaxed(&till->most, most | (uint64_t)why << TILL_WHY_SHIFT);
 	store_relaxed(&till->denied, credit_until(until, cost));
 }
 

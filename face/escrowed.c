@@ -16,6 +16,23 @@ static uint64_t utc_us(const struct gale_budget *budget, mono now)
 	return (now.ns + budget->epoch_ns) / 1000;
 }
 
+/* ---- Windows ----------------------------------------------------------------------- */
+
+/* A word of a window, that dies with it: the same for all purses and holds. */
+static uint64_t word_of(const struct gale_budget *budget, uint64_t window)
+{
+	uint64_t end_us = window + budget->window_us - 1;
+
+	return credit_until((mono){ end_us * 1000 - budget->epoch_ns }, 0);
+}
+
+static uint64_t window_of(const struct gale_budget *budget, uint64_t word)
+{
+	uint64_t us = utc_us(budget, credit_dies(word));
+
+	return us - us % budget->window_us;
+}
+
 /* ---- Purses ------------------------------------------------------------------------ */
 
 /* So many units are in it now: the rest of those that were seen last was used. */
@@ -26,6 +43,44 @@ static void see_purse(struct gale_tenant *tenant, uint64_t units)
 	tenant->locked.seen = units;
 	tenant->locked.allowed += used;
 	tenant->budget->locked.units += used;
+}
+
+/* Of one that is closed, or has tenants by now, the escrow of its family, or the one below it, has
+ * kept what it had used.  TENANT-7 */
+static void give_back(struct gale_tenant *tenant, uint64_t back, uint64_t window)
+{
+	struct family *family = tenant->locked.family;
+
+	if (family->handles[tenant->locked.number] != tenant)
+		escrow_give_removed(&family->escrow, back, window);
+	else if (tenant->locked.below)
+		escrow_give_removed(&tenant->locked.below->escrow, back, window);
+	else
+		escrow_give(&family->escrow, tenant->locked.number, back, window);
+}
+
+/* Holds that end from now on take the lock.  TENANT-8 */
+static void close_back(struct gale_tenant *tenant)
+{
+	uint64_t word = load_relaxed(&tenant->till.back), back;
+
+	if (word != 0)
+		word = swap_relaxed(&tenant->till.back, 0);
+	back = credit_units(word);
+	if (back > 0)
+		give_back(tenant, back, window_of(tenant->budget, word));
+}
+
+/* The same, and it stays open. */
+static void take_what_is_back(struct gale_tenant *tenant)
+{
+	uint64_t word = load_relaxed(&tenant->till.back), back;
+
+	do
+		back = credit_units(word);
+	while (back > 0 && !swap_if_relaxed(&tenant->till.back, &word, word - back));
+	if (back > 0)
+		give_back(tenant, back, window_of(tenant->budget, word));
 }
 
 /* Units of a window that is over are nobody's.  Nobody else puts any in: one that has none is empty
@@ -41,6 +96,7 @@ static void empty_purse(struct gale_tenant *tenant)
 	if (units > 0)
 		escrow_give(&tenant->locked.family->escrow, tenant->locked.number,
 		            units, tenant->locked.window);
+	close_back(tenant);
 }
 
 void escrowed_empty(struct gale_tenant *tenant)
@@ -75,10 +131,13 @@ static void take_back(struct gale_tenant *tenant)
 {
 	struct escrow *escrow = &tenant->locked.family->escrow;
 	uint64_t excess = escrow_excess(escrow, tenant->locked.number);
-	uint64_t word = load_relaxed(&tenant->till.purse), units;
+	uint64_t word, units;
 
 	if (excess == 0 || tenant->locked.window != escrow->window)
 		return;
+	close_back(tenant); /* TENANT-8 */
+	excess = escrow_excess(escrow, tenant->locked.number);
+	word = load_relaxed(&tenant->till.purse);
 	do {
 		units = credit_units(word);
 		if (units > excess)
@@ -103,14 +162,18 @@ void escrowed_take_back_all(struct family *family)
 
 /* Of a purse that is empty.  TENANT-1, TENANT-2 */
 static uint64_t fill_purse(struct gale_tenant *tenant,
-                           const struct escrow_answer *answer, mono now)
+                           const struct escrow_answer *answer)
 {
-	uint64_t units = ahead_of(tenant, answer->share);
-	mono end = mono_after(now, (answer->reset_us - 1) * 1000);
+	uint64_t units = ahead_of(tenant, answer->share), window, word;
 
-	tenant->locked.window = tenant->locked.family->escrow.window;
+	if (units == 0)
+		return 0;
+	window = tenant->locked.family->escrow.window;
+	word = word_of(tenant->budget, window);
+	tenant->locked.window = window;
 	tenant->locked.seen = units;
-	store_relaxed(&tenant->till.purse, credit_until(end, units));
+	store_relaxed(&tenant->till.purse, word + units);
+	store_relaxed(&tenant->till.back, word); /* TENANT-8 */
 	return units;
 }
 
@@ -242,7 +305,7 @@ static struct gale_answer ask_locked(struct gale_tenant *tenant, uint64_t cost,
 	else if (why != GALE_WHY_TOO_MUCH)
 		remember(tenant, why, answer.retry_us, cost, now);
 	if (why != GALE_WHY_TOO_MUCH)
-		ahead = fill_purse(tenant, &answer, now);
+		ahead = fill_purse(tenant, &answer);
 	store_relaxed(&tenant->till.left, answer.remaining - ahead);
 	return (struct gale_answer){
 		.verdict = answer.admitted ? GALE_ALLOW : GALE_DENY,
@@ -276,7 +339,9 @@ static struct gale_answer ask(struct gale_seat *seat, struct gale_tenant *tenant
 		answer = ask_locked(tenant, cost, seat_now(seat));
 	if (ret_units && answer.verdict == GALE_ALLOW)
 		*ret_units = (struct tenant_units){
-			.units = cost, .window = tenant->locked.family->escrow.window
+			.units = cost,
+			.window = word_of(tenant->budget,
+			                  tenant->locked.family->escrow.window),
 		};
 	lock_drop(&tenant->budget->lock);
 	return answer;
@@ -306,32 +371,19 @@ struct gale_answer escrowed_hold(struct gale_seat *seat, struct gale_tenant *ten
 	return ask(seat, tenant, cost, ret_units);
 }
 
-/* Of one that is closed, or has tenants by now, the escrow of its family, or the one below it, has
- * kept what it had used.  TENANT-7 */
-static void give_back(struct gale_tenant *tenant, uint64_t back, uint64_t window)
-{
-	struct family *family = tenant->locked.family;
-
-	if (family->handles[tenant->locked.number] != tenant)
-		escrow_give_removed(&family->escrow, back, window);
-	else if (tenant->locked.below)
-		escrow_give_removed(&tenant->locked.below->escrow, back, window);
-	else
-		escrow_give(&family->escrow, tenant->locked.number, back, window);
-}
-
 void escrowed_settle(struct gale_seat *seat, struct gale_tenant *tenant,
                      const struct tenant_units *units, uint64_t back, uint64_t over)
 {
 	struct gale_budget *budget = tenant->budget;
+	uint64_t window = window_of(budget, units->window);
 
 	lock_take(&budget->lock);
 	go_on_to(tenant, utc_us(budget, seat_look(seat)));
-	give_back(tenant, back, units->window);
+	give_back(tenant, back, window);
 	if (over > 0 && is_there(tenant) && !tenant->locked.below) {
 		empty_purse(tenant);
 		escrow_debit(&tenant->locked.family->escrow, tenant->locked.number,
-		             over, units->window);
+		             over, window);
 	}
 	if (back > 0)
 		store_relaxed(&tenant->till.denied, 0);
@@ -345,6 +397,7 @@ void escrowed_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_c
 	uint64_t unspent, ahead;
 
 	go_on_to(tenant, utc_us(budget, clock_now(budget->handle.runtime->node_clock)));
+	take_what_is_back(tenant);
 	unspent = credit_units(load_relaxed(&tenant->till.purse));
 	ahead = tenant->locked.window == escrow->window ? unspent : 0;
 	*ret_counts = (struct gale_tenant_counts){

@@ -8,6 +8,10 @@
  * The host keeps the words (struct gale_tenant_held).  Units of the window that was asked last may
  * still go back; those of windows before are past.
  *
+ * Nearly all calls of a budget of this process go the straight way: units come from the purse, and go
+ * back beside it (till.h), without a lock.  All else goes the longer way: a purse with too few units, a
+ * budget over a store, a debt, a commit after the window or after an end.
+ *
  * Threads   The seat's own; a hold is one thread's at a time.
  */
 #include "face/checks.h"
@@ -49,13 +53,35 @@ static struct gale_answer denied(enum gale_why why)
 	return (struct gale_answer){ .verdict = GALE_DENY, .why = why };
 }
 
+/* From the purse of a budget of this process.  One that is closed, or below one that is, is empty, and
+ * no purse has more than may be held. */
+static ALWAYS_INLINE bool take_straight(struct gale_tenant *tenant, mono now,
+                                        uint64_t cost, uint64_t *ret_word)
+{
+	return LIKELY(!is_shared(tenant->budget)) &&
+	       LIKELY(cost - 1 < CREDIT_UNITS_MAX) &&
+	       till_take(&tenant->till, now, cost, ret_word);
+}
+
+static ALWAYS_INLINE struct tenant_units straight_units(uint64_t cost, uint64_t word)
+{
+	return (struct tenant_units){ .units = cost,
+		                      .window = word - credit_units(word) };
+}
+
 /* It may be asked. */
 static struct gale_answer take(struct gale_seat *seat, struct gale_tenant *tenant,
                                uint64_t cost, uint64_t within_us,
                                struct tenant_units *ret_units)
 {
 	struct gale_answer answer;
+	mono now = seat_now(seat);
+	uint64_t word;
 
+	if (take_straight(tenant, now, cost, &word)) {
+		*ret_units = straight_units(cost, word);
+		return tenant_allowed(tenant, now, word);
+	}
 	if (tenant_denies(seat, tenant, cost, &answer))
 		return answer;
 	return is_shared(tenant->budget)
@@ -68,9 +94,21 @@ static uint64_t most_of(struct gale_tenant *tenant)
 	return is_shared(tenant->budget) ? shared_most(tenant) : escrowed_most(tenant);
 }
 
-struct gale_answer gale_tenant_hold(struct gale_seat *seat, struct gale_tenant *tenant,
-                                    uint64_t at_most, struct gale_tenant_held *ret_hold,
-                                    uint64_t within_us)
+static ALWAYS_INLINE void begin_hold(const struct gale_seat *seat,
+                                     struct gale_tenant *tenant,
+                                     const struct tenant_units *units,
+                                     struct gale_tenant_held *ret_hold)
+{
+	ret_hold->units = units->units;
+	ret_hold->of_gale[HELD_TENANT] = (uintptr_t)tenant;
+	ret_hold->of_gale[HELD_NODE] = seat->handle.runtime->node;
+	put_units(ret_hold, units);
+	handle_hold(&tenant->handle); /* TENANT-7 */
+}
+
+static __attribute__((noinline)) struct gale_answer
+hold_longer(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t at_most,
+            struct gale_tenant_held *ret_hold, uint64_t within_us)
 {
 	enum gale_why why = tenant_check(seat, tenant, at_most);
 	struct tenant_units units;
@@ -88,12 +126,27 @@ struct gale_answer gale_tenant_hold(struct gale_seat *seat, struct gale_tenant *
 	answer = take(seat, tenant, ret_hold->cut ? most : at_most, within_us, &units);
 	if (answer.verdict != GALE_ALLOW)
 		return answer;
-	ret_hold->units = units.units;
-	ret_hold->of_gale[HELD_TENANT] = (uintptr_t)tenant;
-	ret_hold->of_gale[HELD_NODE] = seat->handle.runtime->node;
-	put_units(ret_hold, &units);
-	handle_hold(&tenant->handle); /* TENANT-7 */
+	begin_hold(seat, tenant, &units, ret_hold);
 	return answer;
+}
+
+struct gale_answer gale_tenant_hold(struct gale_seat *seat, struct gale_tenant *tenant,
+                                    uint64_t at_most, struct gale_tenant_held *ret_hold,
+                                    uint64_t within_us)
+{
+	struct tenant_units units;
+	uint64_t word;
+	mono now;
+
+	if (!LIKELY(seat_may(seat, &now)) || !LIKELY(tenant && ret_hold) ||
+	    !LIKELY(tenant->handle.runtime == seat->handle.runtime) ||
+	    !LIKELY(take_straight(tenant, now, at_most, &word)))
+		return hold_longer(seat, tenant, at_most, ret_hold, within_us);
+	seat_check_thread(seat);
+	units = straight_units(at_most, word);
+	ret_hold->cut = false;
+	begin_hold(seat, tenant, &units, ret_hold);
+	return tenant_allowed(tenant, now, word);
 }
 
 /* Units of one window are together; those of a window before are settled as spent. */
@@ -115,9 +168,9 @@ static void add_units(struct gale_seat *seat, struct gale_tenant_held *hold,
 		shared_settle(seat, tenant, &rest, 0, 0);
 }
 
-struct gale_answer gale_tenant_grow(struct gale_seat *seat,
-                                    struct gale_tenant_held *hold, uint64_t more,
-                                    uint64_t within_us)
+static __attribute__((noinline)) struct gale_answer
+grow_longer(struct gale_seat *seat, struct gale_tenant_held *hold, uint64_t more,
+            uint64_t within_us)
 {
 	struct gale_tenant *tenant;
 	struct tenant_units units;
@@ -137,6 +190,24 @@ struct gale_answer gale_tenant_grow(struct gale_seat *seat,
 	if (answer.verdict == GALE_ALLOW)
 		add_units(seat, hold, &units);
 	return answer;
+}
+
+struct gale_answer gale_tenant_grow(struct gale_seat *seat,
+                                    struct gale_tenant_held *hold, uint64_t more,
+                                    uint64_t within_us)
+{
+	struct tenant_units units;
+	uint64_t word;
+	mono now;
+
+	if (!LIKELY(seat_may(seat, &now)) || !LIKELY(is_held(seat, hold)) ||
+	    !LIKELY(hold->units <= GALE_UNITS_MAX - CREDIT_UNITS_MAX) ||
+	    !LIKELY(take_straight(tenant_of(hold), now, more, &word)))
+		return grow_longer(seat, hold, more, within_us);
+	seat_check_thread(seat);
+	units = straight_units(more, word);
+	add_units(seat, hold, &units);
+	return tenant_allowed(tenant_of(hold), now, word);
 }
 
 /* ---- Settling --------------------------------------------------------------------- */
@@ -165,8 +236,8 @@ static enum gale_err closed_error(const struct gale_tenant *tenant)
 	return err == GALE_ERR_OK && !tenant_is_open(tenant) ? GALE_ERR_TENANT : err;
 }
 
-enum gale_err gale_tenant_commit(struct gale_seat *seat, struct gale_tenant_held *hold,
-                                 uint64_t cost)
+static __attribute__((noinline)) enum gale_err
+commit_longer(struct gale_seat *seat, struct gale_tenant_held *hold, uint64_t cost)
 {
 	struct gale_tenant *tenant;
 	enum gale_err err;
@@ -187,4 +258,33 @@ enum gale_err gale_tenant_commit(struct gale_seat *seat, struct gale_tenant_held
 	hold->units = 0;
 	handle_drop(&tenant->handle);
 	return err;
+}
+
+/* It costs no more than was held, and its window is open, as far as anybody has looked. */
+static ALWAYS_INLINE bool settle_straight(struct gale_tenant *tenant,
+                                          const struct gale_tenant_held *hold,
+                                          uint64_t cost)
+{
+	uint64_t back = hold->units - cost;
+
+	if (!LIKELY(cost <= hold->units) || !LIKELY(!is_shared(tenant->budget)) ||
+	    !LIKELY(tenant_is_open(tenant)))
+		return false;
+	if (back > hold->of_gale[HELD_UNITS])
+		back = hold->of_gale[HELD_UNITS];
+	return back == 0 ||
+	       till_give_back(&tenant->till, hold->of_gale[HELD_WINDOW], back);
+}
+
+enum gale_err gale_tenant_commit(struct gale_seat *seat, struct gale_tenant_held *hold,
+                                 uint64_t cost)
+{
+	if (!LIKELY(seat != NULL) || !LIKELY(lifeline_passes(&seat->lifeline)) ||
+	    !LIKELY(seat_is_in(seat)) || !LIKELY(is_held(seat, hold)) ||
+	    !LIKELY(settle_straight(tenant_of(hold), hold, cost)))
+		return commit_longer(seat, hold, cost);
+	seat_check_thread(seat);
+	hold->units = 0;
+	handle_drop(&tenant_of(hold)->handle);
+	return GALE_ERR_OK;
 }

@@ -98,6 +98,7 @@ static bool set_up(struct gale_budget *budget, const struct gale_budget_config *
 	if (remember_us > REMEMBER_MOST_US)
 		remember_us = REMEMBER_MOST_US;
 	budget->remember_ns = remember_us * 1000;
+	budget->window_us = config->window_us;
 	budget->epoch_ns = utc_ns(runtime) - clock_now(runtime->node_clock).ns;
 	return family_open(&budget->locked.family, &set, runtime->allocator,
 	                   budget->room);
@@ -530,11 +531,6 @@ enum gale_why tenant_check(const struct gale_seat *seat,
 	return why == GALE_WHY_RULE && !tenant_is_open(tenant) ? GALE_WHY_CLOSED : why;
 }
 
-static uint64_t until_us(mono now, uint64_t word)
-{
-	return us_of_ns(credit_dies(word).ns - now.ns);
-}
-
 static __attribute__((noinline)) struct gale_answer
 denied_again(struct gale_tenant *tenant, mono now)
 {
@@ -542,22 +538,11 @@ denied_again(struct gale_tenant *tenant, mono now)
 
 	return (struct gale_answer){
 		.verdict = GALE_DENY,
-		.why = (enum gale_why)load_relaxed(&tenant->till.denied_why),
+		.why = till_why(&tenant->till),
 		.limit = load_relaxed(&tenant->till.share),
 		.remaining = load_relaxed(&tenant->till.left),
-		.retry_after_us = credit_lives(word, now) ? until_us(now, word) : 0,
-	};
-}
-
-static struct gale_answer allowed_of(struct gale_tenant *tenant, mono now,
-                                     uint64_t word)
-{
-	return (struct gale_answer){
-		.verdict = GALE_ALLOW,
-		.why = GALE_WHY_OWN,
-		.limit = load_relaxed(&tenant->till.share),
-		.remaining = load_relaxed(&tenant->till.left) + credit_units(word),
-		.reset_after_us = until_us(now, word),
+		.retry_after_us =
+		    credit_lives(word, now) ? tenant_until_us(now, word) : 0,
 	};
 }
 
@@ -586,7 +571,7 @@ bool tenant_ask_here(struct gale_seat *seat, struct gale_tenant *tenant, uint64_
 	}
 	now = seat_now(seat);
 	if (till_take(&tenant->till, now, cost, &word))
-		*ret_answer = allowed_of(tenant, now, word);
+		*ret_answer = tenant_allowed(tenant, now, word);
 	else if (till_denies(&tenant->till, now, cost))
 		*ret_answer = denied_again(tenant, now);
 	else
@@ -627,7 +612,7 @@ struct gale_answer gale_tenant_ask(struct gale_seat *seat, struct gale_tenant *t
 		return ask_tenant_at_length(seat, tenant, cost);
 	seat_check_thread(seat);
 	if (LIKELY(till_take(&tenant->till, now, cost, &word)))
-		return allowed_of(tenant, now, word);
+		return tenant_allowed(tenant, now, word);
 	if (till_denies(&tenant->till, now, cost))
 		return denied_again(tenant, now);
 	return ask_beyond(seat, tenant, cost);

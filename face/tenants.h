@@ -29,11 +29,13 @@
  *   TENANT-6  Budgets of one name lie together in the runtime's list.
  *   TENANT-7  A hold has its tenant, and goes back once, into the window that it is from: also when
  *             the tenant has been closed, or has tenants of its own, since.  (T1)
+ *   TENANT-8  What holds give back without a lock is of a tenant that has used no more than its share:
+ *             nobody else could have used it.  Whoever looks at the purse gives it to the escrow.  (T3)
  *
  * Locks     The runtime's is taken before a budget's, and that before its fund's.
  *
- * Threads   purse: any may take; put and emptied under the budget's lock; under the fund's, if it
- *           is shared.  The rest of a tenant, and all of the escrow: under the budget's lock.
+ * Threads   purse: any may take, and give back; put and emptied under the budget's lock; under the
+ *           fund's, if it is shared.  The rest of a tenant, and all of the escrow: under the budget's lock.
  */
 #ifndef FACE_TENANTS_H
 #define FACE_TENANTS_H
@@ -48,8 +50,8 @@
 /* Units that a hold has of one window. */
 struct tenant_units {
 	uint64_t units;
-	uint64_t window;
-	bool alone; /* of no window: while the store could not be asked */
+	uint64_t window; /* of the pool; in this process: a word that dies with it */
+	bool alone;      /* of no window: while the store could not be asked */
 };
 
 /* Counts of a budget, for metrics. */
@@ -74,7 +76,8 @@ struct gale_budget {
 	char name[GALE_NAME_MAX + 1]; /* "": it has none */
 	uint64_t epoch_ns; /* what to add to this node's clock for UTC, modulo 2^64 */
 	uint64_t remember_ns; /* how long a denial may be remembered */
-	uint32_t room;        /* tenants */
+	uint64_t window_us;
+	uint32_t room; /* tenants */
 	struct gale_store
 	    *store;       /* that it is shared over; NULL: it is this process's */
 	struct fund fund; /* of one that is shared */
@@ -196,6 +199,24 @@ enum gale_why tenant_check(const struct gale_seat *seat,
 /* An ask of so much was denied just now.  False: it may be asked. */
 bool tenant_denies(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t cost,
                    struct gale_answer *ret_answer);
+
+static inline uint64_t tenant_until_us(mono now, uint64_t word)
+{
+	return us_of_ns(credit_dies(word).ns - now.ns);
+}
+
+/* Units were taken from the purse, which became this word. */
+static inline struct gale_answer tenant_allowed(struct gale_tenant *tenant, mono now,
+                                                uint64_t word)
+{
+	return (struct gale_answer){
+		.verdict = GALE_ALLOW,
+		.why = GALE_WHY_OWN,
+		.limit = load_relaxed(&tenant->till.share),
+		.remaining = load_relaxed(&tenant->till.left) + credit_units(word),
+		.reset_after_us = tenant_until_us(now, word),
+	};
+}
 
 /* All numbers of the budget, into a sum. */
 void budget_add_counts(struct gale_budget *budget, struct budget_counts *sum)

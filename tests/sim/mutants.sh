@@ -43,6 +43,7 @@ declare -A tests=(
 	[closes]=tests/interleave/interleave_test
 	[funds]=tests/interleave/interleave_test
 	[owes]=tests/interleave/interleave_test
+	[tills]=tests/interleave/interleave_test
 )
 
 # Builds the tests of a judge, and nothing else.
@@ -64,6 +65,11 @@ judge() ( # JUDGE
 	changes) run "${tests[$1]}" --changes --seeds "0-$((10 * seeds - 1))" ;;
 	funds)
 		for program in 'ask, claim' 'ask, give up' till 'till, close' 'hold, close' 'spend, close'; do
+			run "${tests[$1]}" --program "$program"
+		done
+		;;
+	tills)
+		for program in 'hold, hold' 'hold, recall' 'commit, recall' 'commit, commit' 'commit, turn' 'commit, close tenant'; do
 			run "${tests[$1]}" --program "$program"
 		done
 		;;
@@ -387,6 +393,14 @@ mutant face/escrowed.c 'what a hold does not need is lost (TENANT-7)' \
 	'escrow_give(&family->escrow, tenant->locked.number, back, window);' '(void)back;' tenants
 mutant face/escrowed.c 'the hold of a tenant that was closed gives back to the next one (TENANT-7)' \
 	'if (family->handles[tenant->locked.number] != tenant)' 'if (!family->handles[tenant->locked.number])' tenants
+mutant coordinator/till.h 'a hold gives back into a window that is over (TILL-2)' \
+	'	while (LIKELY(credit_is_like(word, window)) &&' '	while (LIKELY(word != 0) && LIKELY(window != 0) &&' tenants
+mutant coordinator/till.h 'a hold gives back where nothing looks any more (TILL-2)' \
+	'	while (LIKELY(credit_is_like(word, window)) &&' '	while (LIKELY(word == 0 || credit_is_like(word, window)) &&' tills
+mutant face/escrowed.c 'what went back without a lock is given twice (TENANT-8)' \
+	'		word = swap_relaxed(&tenant->till.back, 0);' '		word = load_relaxed(&tenant->till.back);' tills
+mutant face/escrowed.c 'who has more than its share keeps what its holds give back (TENANT-8)' \
+	'	close_back(tenant); /* TENANT-8 */' '	(void)0;' tenants
 mutant face/tenant_hold.c 'units of the window before go back (TENANT-7)' \
 	'		back = units.units;' '		(void)0;' tenants
 mutant engine/escrow.c 'a share is kept though the level has moved' \
@@ -396,7 +410,7 @@ mutant engine/escrow_level.c 'a level is lowered below what was used' \
 mutant engine/escrow_level.c 'a cap that is reached leaves nothing to others' \
 	'sum.of_share += its.of_share;' 'sum.of_share += 0 * its.of_share;' tenants
 mutant face/escrowed.c 'a purse outlives its window (TENANT-1)' \
-	'(answer->reset_us - 1) * 1000)' '(answer->reset_us - 1) * 2000)' tenants
+	'uint64_t end_us = window + budget->window_us - 1;' 'uint64_t end_us = window + 2 * budget->window_us - 1;' tenants
 mutant face/escrowed.c 'a purse keeps more than the share is (TENANT-2)' \
 	'if (excess == 0 || tenant->locked' 'if (excess <= UINT64_MAX || tenant->locked' tenants
 mutant face/escrowed.c 'who lives from its purse is absent (TENANT-3)' \

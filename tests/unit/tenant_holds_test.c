@@ -337,6 +337,123 @@ static void a_debt_is_paid_from_what_others_leave(void **state)
 	assert_int_equal(left_of(s.house.seat, s.a), 30);
 }
 
+/* ---- Straight from the purse ------------------------------------------------------------ */
+
+/* Units in the purse of a, and so many are used. */
+static void fill_purse(uint64_t used)
+{
+	struct gale_tenant_counts counts;
+
+	is_told(gale_tenant_ask(s.house.seat, s.a, used), GALE_ALLOW, GALE_WHY_OWN);
+	must(gale_tenant_stats(s.a, &counts) == GALE_ERR_OK);
+	must(counts.ahead >= 10);
+}
+
+static uint64_t ahead_of(struct gale_tenant *tenant)
+{
+	struct gale_tenant_counts counts;
+
+	must(gale_tenant_stats(tenant, &counts) == GALE_ERR_OK);
+	return counts.ahead;
+}
+
+/* It takes units of the purse alone, and all count. */
+static void a_hold_within_the_purse_comes_from_it_and_goes_back(void **state)
+{
+	struct gale_tenant_held held, other;
+	uint64_t ahead;
+
+	(void)state;
+	fill_purse(1);
+	ahead = ahead_of(s.a);
+	is_told(hold(s.a, 4, &held), GALE_ALLOW, GALE_WHY_OWN);
+	is_told(hold(s.a, 3, &other), GALE_ALLOW, GALE_WHY_OWN);
+	is_told(grow(&held, 2), GALE_ALLOW, GALE_WHY_OWN);
+	assert_int_equal(held.units, 6);
+	assert_false(held.cut);
+	assert_int_equal(ahead_of(s.a), ahead - 9);
+	assert_int_equal(used_by(s.a), 10);
+	commit(&held, 1);
+	met(gale_tenant_commit(s.house.seat, &held, 0), GALE_ERR_HOLD);
+	commit(&other, 3);
+	assert_int_equal(used_by(s.a), 5);
+	assert_int_equal(left_of(s.house.seat, s.a), LIMIT - 5);
+}
+
+/* Nothing has looked at the purse since, when the second ends. */
+static void a_hold_from_the_purse_gives_nothing_back_to_a_later_window(void **state)
+{
+	struct gale_tenant_held first, second, third;
+
+	(void)state;
+	fill_purse(1);
+	is_told(hold(s.a, 5, &first), GALE_ALLOW, GALE_WHY_OWN);
+	is_told(hold(s.a, 5, &second), GALE_ALLOW, GALE_WHY_OWN);
+	is_told(hold(s.a, 2, &third), GALE_ALLOW, GALE_WHY_OWN);
+	test_clock_advance(&s.house.clock, WINDOW_US);
+	commit(&second, 0);
+	fill_purse(20);
+	commit(&third, 0);
+	is_told(grow(&first, 1), GALE_ALLOW, GALE_WHY_OWN);
+	assert_int_equal(first.units, 6);
+	commit(&first, 0);
+	assert_int_equal(used_by(s.a), 20);
+	assert_int_equal(left_of(s.house.seat, s.a), LIMIT - 20);
+}
+
+/* Its share is less than it has used by then: what it gives back is the other's.  TENANT-8 */
+static void who_comes_finds_what_a_hold_from_the_purse_gives_back(void **state)
+{
+	struct gale_tenant_held first, second;
+
+	(void)state;
+	fill_purse(80);
+	is_told(hold(s.a, 5, &first), GALE_ALLOW, GALE_WHY_OWN);
+	is_told(hold(s.a, 5, &second), GALE_ALLOW, GALE_WHY_OWN);
+	commit(&first, 0);
+	is_told(gale_tenant_ask(s.house.seat, s.b, 1), GALE_ALLOW, GALE_WHY_OWN);
+	commit(&second, 0);
+	assert_int_equal(left_of(s.house.seat, s.b), LIMIT - 80 - 1);
+	assert_int_equal(used_by(s.a), 80);
+}
+
+/* TENANT-3 */
+static void who_holds_from_its_purse_is_present(void **state)
+{
+	struct gale_tenant_held held;
+
+	(void)state;
+	fill_purse(1);
+	is_told(gale_tenant_ask(s.house.seat, s.b, 1), GALE_ALLOW, GALE_WHY_OWN);
+	is_told(gale_tenant_ask(s.house.seat, s.a, 1), GALE_ALLOW, GALE_WHY_OWN);
+	for (int i = 0; i < 6; i++) { /* three times as long as it may be silent */
+		test_clock_advance(&s.house.clock, WINDOW_US / 16);
+		is_told(hold(s.a, 1, &held), GALE_ALLOW, GALE_WHY_OWN);
+		commit(&held, 0);
+		is_told(gale_tenant_ask(s.house.seat, s.b, 1), GALE_ALLOW,
+		        GALE_WHY_OWN);
+	}
+	assert_int_equal(left_of(s.house.seat, s.b), LIMIT / 2 - 7);
+	assert_int_equal(left_of(s.house.seat, s.a), LIMIT / 2 - 2);
+}
+
+static void a_tenant_is_closed_under_a_hold_from_its_purse(void **state)
+{
+	struct gale_terms terms = { .weight = 1 };
+	struct gale_tenant_held held, other;
+
+	(void)state;
+	fill_purse(1);
+	is_told(hold(s.a, 5, &held), GALE_ALLOW, GALE_WHY_OWN);
+	is_told(hold(s.a, 5, &other), GALE_ALLOW, GALE_WHY_OWN);
+	commit(&other, 1);
+	gale_tenant_close(s.a);
+	is_told(grow(&held, 1), GALE_DENY, GALE_WHY_CLOSED);
+	must(gale_tenant_open(s.budget, &terms, &s.a) == GALE_ERR_OK);
+	met(gale_tenant_commit(s.house.seat, &held, 2), GALE_ERR_TENANT);
+	assert_int_equal(left_of(s.house.seat, s.b), LIMIT - 1 - 1 - 2);
+}
+
 /* ---- Closing and changing ------------------------------------------------------------ */
 
 static void a_tenant_is_closed_under_a_hold(void **state)
@@ -408,6 +525,33 @@ static void the_limit_is_lowered_under_a_hold(void **state)
 	assert_int_equal(left_of(s.house.seat, s.a), 20);
 }
 
+/* Neither units nor terms are lost by it. */
+static void terms_out_of_range_change_nothing(void **state)
+{
+	static const uint32_t wrong[] = { 0, GALE_TENANT_WEIGHT_MAX + 1, UINT32_MAX };
+	struct gale_terms terms = { .weight = 3 };
+	struct gale_tenant *none = NULL;
+	struct gale_tenant_held held;
+
+	(void)state;
+	met(gale_tenant_set_terms(s.a, &terms), GALE_ERR_OK);
+	be_present();
+	is_told(hold(s.a, 20, &held), GALE_ALLOW, GALE_WHY_OWN);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		terms.weight = wrong[i];
+		met(gale_tenant_set_terms(s.a, &terms), GALE_ERR_TENANT_WEIGHT);
+		met(gale_tenant_open(s.budget, &terms, &none), GALE_ERR_TENANT_WEIGHT);
+		assert_null(none);
+	}
+	terms.weight = GALE_TENANT_WEIGHT_MAX;
+	met(gale_tenant_open(s.budget, &terms, &none), GALE_ERR_OK); /* the last room */
+	gale_tenant_close(none);
+	assert_int_equal(used_by(s.a), 20);
+	commit(&held, 5);
+	assert_int_equal(left_of(s.house.seat, s.a), 75 - 5);
+	assert_int_equal(left_of(s.house.seat, s.b), 25);
+}
+
 static void another_seat_settles_a_hold(void **state)
 {
 	struct gale_tenant_held held;
@@ -472,10 +616,16 @@ int main(void)
 		CASE(a_hold_does_not_expire_under_a_call_that_runs),
 		CASE(what_a_call_costs_beyond_its_hold_is_owed),
 		CASE(a_debt_is_paid_from_what_others_leave),
+		CASE(a_hold_within_the_purse_comes_from_it_and_goes_back),
+		CASE(a_hold_from_the_purse_gives_nothing_back_to_a_later_window),
+		CASE(who_comes_finds_what_a_hold_from_the_purse_gives_back),
+		CASE(who_holds_from_its_purse_is_present),
+		CASE(a_tenant_is_closed_under_a_hold_from_its_purse),
 		CASE(a_tenant_is_closed_under_a_hold),
 		CASE(a_budget_is_closed_under_a_hold),
 		CASE(a_tenant_with_a_hold_gets_tenants_of_its_own),
 		CASE(the_limit_is_lowered_under_a_hold),
+		CASE(terms_out_of_range_change_nothing),
 		CASE(another_seat_settles_a_hold),
 		CASE(a_runtime_that_is_closed_settles_nothing),
 		CASE(a_child_settles_nothing),

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * tills.h -- what seats do at the purse of a tenant at the same time.
+ *
+ * programs.c makes programs of these: a beginning, threads, and a check at the end.
+ *
+ * Threads   See model.h.
+ */
+#ifndef TESTS_INTERLEAVE_TILLS_H
+#define TESTS_INTERLEAVE_TILLS_H
+
+/* A tenant that has units in its purse, and two calls that hold units of it; another one is absent. */
+void begin_till(void);
+
+/* One seat, with a call that has begun. */
+void till_seat_holds(void);
+void till_seat_grows(void);
+void till_seat_commits_less(void);
+void till_seat_commits_more(void);
+/* Another seat: with the other call, for the other tenant, which comes, or in the next window. */
+void till_other_holds(void);
+void till_other_commits_less(void);
+void till_other_tenant_comes(void);
+void till_other_turns_window(void);
+/* The tenant is taken out. */
+void till_is_closed(void);
+
+/* As much counts as used as is held or was committed, and no more than the limit.  TILL-2, TENANT-8 */
+void till_has_all_units(void);
+
+#endif
