@@ -757,6 +757,7 @@ struct server_kind *postgres_kind(struct gale_allocator *allocator, const char *
 		return NULL;
 	kind->is.wire = link_new;
 	kind->is.free = kind_free;
+	kind->is.lends_ahead = true;
 	kind->allocator = allocator;
 	if (postgres_hosts_open(&kind->hosts, url, ret_fault)) {
 		strcpy(kind->url, url);

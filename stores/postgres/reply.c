@@ -255,7 +255,7 @@ static bool is_ours(const struct reader *reader, const struct remote_job *job,
                     uint64_t code, uint64_t coded)
 {
 	if (code == REMOTE_LENT)
-		return reader->batch->order->is_short;
+		return reader->batch->order->is_short && !remote_lends_ahead(job);
 	return coded >> USED_BITS == 0 && is_possible(job, code);
 }
 

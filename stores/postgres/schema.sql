@@ -19,7 +19,8 @@
 --     run:   values --> now --> each job, by key --> one write  --,
 --              ^                                                  | if somebody was faster
 --              '------------- its rows are locked by then <-------'
---     lend:  now --> one update, by key --> crowds --> insert what is new --> run what they left
+--     lend:  now --> one update, by key --> lends ahead --> crowds --> insert what is new
+--              --> run what they left
 --     lend_first: now --> insert all --> is it that generation?
 --            `--- lend <--' one was there, or it is not
 --
@@ -83,7 +84,7 @@ SELECT set_config('statement_timeout', '0', true);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 18; -- no other place says it: embed.py reads it here
+	ours CONSTANT int := 19; -- no other place says it: embed.py reads it here
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -424,6 +425,13 @@ $$;
 -- The eighth row of a window's words, from 45, may be the crowd's: CROWD, the instant at which it was
 -- made, how many of the rows apart are of nodes that may have some in hand, how many have units out.
 -- A ninth, from 51, is the asking node's, if it is apart: it comes from gale.rows, and goes there.
+--
+-- A fixed window may have a row for what is lent ahead of the next (engine/lease.h), at any place but
+-- the crowd's: its node is AHEAD, 2^53 - 2, its number one more than the units of the next window that are
+-- lent, and its out the units of this one that were lent ahead of it and that no node has said to have.
+-- As long as its number is above 1 the key lives until the next window is over, which then begins with
+-- so much used.  The first that begins after the quarantine, so at not_before_us or within a period of
+-- it, begins with a sixteenth of the limit more.  LEASE-7
 
 -- Functions that change a value return {when it expires, its words}, {a code other than
 -- REMOTE_DONE}, or NULL when nothing changes.  ask[at] is the first number of the job:
@@ -431,7 +439,8 @@ $$;
 --     0 verb, 1 kind, 2 fingerprint, 3 not_before_us, 4 limit, 5 period_us,
 --     6 .. 9   of a quota the starts of three periods and the end of the last;
 --              of a meter burst, full.us, full.part
---     10 ..    step: cost, span.us, span.part; lend: node, number, want, least, spent;
+--     10 ..    step: cost, span.us, span.part;
+--              lend: node, number, want, least, spent, ahead, had, had_of;
 --              back: node, number, tag.us, tag.part, units
 
 -- Where the node's row starts, or NULL; rows start after so many words.
@@ -448,6 +457,18 @@ BEGIN
 		RETURN NULL;
 	END IF;
 	RETURN at;
+END
+$$;
+
+-- Where the row of what is lent ahead starts, or NULL.
+CREATE OR REPLACE FUNCTION gale.ahead_of(words bigint[]) RETURNS int
+LANGUAGE plpgsql IMMUTABLE
+AS $$
+BEGIN
+	IF 9007199254740990 = ANY (words[3:]) THEN
+		RETURN gale.row_of(words, 2, 9007199254740990);
+	END IF;
+	RETURN NULL;
 END
 $$;
 
@@ -526,6 +547,13 @@ DECLARE
 	past CONSTANT boolean := coalesce(words[7] <> first, false);
 	own int;
 	units bigint;
+	gets bigint; -- with them, what it said it had, and what it is lent of the next window, too
+	used bigint;
+	its int; -- the row of what is lent ahead
+	lent bigint;
+	had bigint := 0;
+	more bigint := 0;
+	made bigint[] := '{}'; -- that row, if there was none
 BEGIN
 	IF NOT past THEN
 		own := gale.row_of(words, 2, node);
@@ -535,6 +563,34 @@ BEGIN
 		RETURN NULL;
 	END IF;
 	IF units < ask[at + 13] THEN
+		units := 0;
+	END IF;
+	gets := units;
+	used := have + units;
+	IF ask[at + 1] = 1 AND (ask[at + 15] > 0 OR ask[at + 16] > 0) THEN
+		IF NOT past THEN
+			its := gale.ahead_of(words);
+		END IF;
+		lent := coalesce(words[its + 1], 1) - 1;
+		IF own IS NULL AND its IS NOT NULL AND ask[at + 17] = first THEN
+			had := least(ask[at + 16], words[its + 3]); -- LEASE-8
+		END IF;
+		-- It has room behind the others, and not in the crowd's place.
+		IF units > 0 AND (past OR its IS NOT NULL OR cardinality(words) + CASE WHEN own IS NULL THEN 6 ELSE 0 END <= 38) THEN
+			more := greatest(least(ask[at + 15], ask[at + 4] - used, ask[at + 4] / 16 - lent), 0);
+		END IF;
+		gets := units + had + more;
+		used := used + more;
+		IF lent = 0 AND more > 0 THEN
+			next := next + ask[at + 5];
+		END IF;
+		IF its IS NULL AND more > 0 THEN
+			made := ARRAY[9007199254740990, 1 + more, 0, 0, first, 0];
+		ELSIF had + more > 0 THEN
+			words := words[:its] || ARRAY[words[its + 1] + more, 0, words[its + 3] - had] || words[its + 4:];
+		END IF;
+	END IF;
+	IF gets = 0 THEN
 		IF own IS NULL OR ask[at + 14] = 0 THEN
 			RETURN NULL;
 		END IF;
@@ -545,13 +601,12 @@ BEGIN
 		RETURN ARRAY[next, words[1], words[2]] || words[3:own] || ARRAY[number, 0] || words[own + 3:];
 	END IF;
 	IF own = 51 OR (own IS NULL AND NOT past AND cardinality(words) >= 44) THEN
-		RETURN ARRAY[next] || gale.with_apart(words, have + units,
+		RETURN ARRAY[next] || gale.with_apart(words, used,
 			CASE WHEN words[45] = 9007199254740991 THEN words[46] ELSE greatest("now", 1) END,
-			node, number, units, units + coalesce(words[own + 3], 0));
+			node, number, units, gets + coalesce(words[own + 3], 0));
 	END IF;
-	RETURN ARRAY[next, first, have + units, node, number, units,
-			units + coalesce(words[own + 3], 0), first, 0]
-		|| CASE WHEN past THEN '{}' ELSE gale.other_rows(words, 2, own) END;
+	RETURN ARRAY[next, first, used, node, number, units, gets + coalesce(words[own + 3], 0), first, 0]
+		|| CASE WHEN past THEN '{}' ELSE gale.other_rows(words, 2, own) END || made;
 END
 $$;
 
@@ -562,6 +617,7 @@ AS $$
 DECLARE
 	units CONSTANT bigint := ask[at + 14];
 	own CONSTANT int := gale.row_of(words, 2, ask[at + 10]);
+	its CONSTANT int := gale.ahead_of(words);
 	used bigint;
 BEGIN
 	IF own IS NULL OR words[7] <> first OR ask[at + 11] <= words[own + 1]
@@ -571,10 +627,13 @@ BEGIN
 		RETURN NULL;
 	END IF;
 	used := words[2] - units;
-	IF used = 0 THEN
+	IF used = 0 AND coalesce(words[its + 1], 1) = 1 THEN
 		next := words[1];
 	END IF;
 	IF own = 51 THEN
+		IF its IS NOT NULL AND words[54] = units THEN
+			words[its + 3] := 0; -- LEASE-8
+		END IF;
 		RETURN ARRAY[next] || gale.with_apart(words, used, words[46], words[51], ask[at + 11], 0,
 			words[54] - units);
 	END IF;
@@ -591,8 +650,9 @@ DECLARE
 	-- A window never goes back: its start is the least that time can be.
 	period CONSTANT bigint[] := gale.period_at(ask, at, greatest("now", words[1]));
 	first CONSTANT bigint := period[1];
-	next CONSTANT bigint := period[2];
+	next bigint := period[2];
 	used bigint := 0;
+	its int;
 BEGIN
 	IF period IS NULL THEN
 		RETURN '{3}';
@@ -608,6 +668,22 @@ BEGIN
 	END IF;
 	IF words[1] % nullif(ask[at + 5], 0) <> 0 THEN
 		RETURN '{5}';
+	END IF;
+	IF ask[at + 1] = 1 THEN
+		its := gale.ahead_of(words);
+		IF words[1] < first THEN -- LEASE-7
+			IF words[1] + ask[at + 5] = first AND words[its + 4] = words[1] THEN
+				used := words[its + 1] - 1;
+			END IF;
+			IF ask[at + 3] > 0 AND first - ask[at + 3] BETWEEN 0 AND ask[at + 5] - 1 THEN
+				used := used + ask[at + 4] / 16;
+			END IF;
+			IF used > 0 THEN
+				words := ARRAY[first, used, 9007199254740990, 1, 0, used, first, 0];
+			END IF;
+		ELSIF words[its + 4] = first AND words[its + 1] > 1 THEN
+			next := next + ask[at + 5];
+		END IF;
 	END IF;
 	CASE ask[at]
 	WHEN 0 THEN
@@ -1234,7 +1310,7 @@ BEGIN
 			AND gale.row_of(k.words, 0, whose) IS NULL AND k.used + a.want <= "limit"
 			AND coalesce(r.number < a.number, true)
 	), lent AS (
-		UPDATE gale.keys AS k SET expires_us = next, used = k.used + f.want,
+		UPDATE gale.keys AS k SET expires_us = greatest(next, k.expires_us), used = k.used + f.want,
 			words = k.words[:38] || ARRAY[least(k.words[39] - had_some, k.words[40] - (had > 0)::int) + 1,
 				k.words[40] - (had > 0)::int + 1] || k.words[41:]
 		FROM fits AS f
@@ -1251,16 +1327,61 @@ BEGIN
 END
 $$;
 
--- Those of the jobs of gale.lend that it has not done, and gale.lend_crowd has not told.
+-- Lends that have to do with units ahead, from windows of up to seven rows: those that want all 36 bits.
+-- Tells the values as they were.  A key that has changed since it was read is left, and so is one that
+-- gets a crowd.
+CREATE OR REPLACE FUNCTION gale.lend_ahead(meant text, keys bytea[], asks bigint[], base bigint,
+	rule bigint[], wide bigint, print bigint, instant bigint, first bigint)
+RETURNS gale.told[]
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	told gale.told[];
+BEGIN
+	WITH asked AS MATERIALIZED (
+		SELECT k.key, k.xmin AS version, a.job,
+			CASE WHEN k.expires_us > instant THEN
+				ARRAY[k.start_us, k.used, k.node, k.number, k.granted, k.out, k.start_us, 0] || k.words END AS was,
+			(1::bigint || rule[1:10]) || ARRAY[a.number, rest[2], rest[1] / 2, rest[1] % 2] || rest[3:5] AS ask
+		FROM (
+			SELECT DISTINCT ON (key) key, base + (x >> 36 & 1048575) AS number, x >> 56 AS job,
+				rule[8 + 5 * n:12 + 5 * n] AS rest
+			FROM unnest(keys, asks) WITH ORDINALITY AS u (key, x, n)
+			WHERE x & 68719476735 = 68719476735
+				AND EXISTS (SELECT FROM gale.birth WHERE one AND generation = meant AND earliest <= instant) -- SCHEMA-4
+			ORDER BY key, n
+		) AS a
+		JOIN gale.keys AS k ON gale.salt() || k.key = gale.salt() || a.key -- SCHEMA-6
+		WHERE k.expires_us <= instant OR (k.head = wide AND k.fingerprint = print AND k.node > 0
+			AND k.start_us <= first AND coalesce(cardinality(k.words), 0) <= 36) -- SCHEMA-2
+	), stepped AS MATERIALIZED (
+		SELECT asked.*, gale.window(coalesce(was, '{0,0}'), ask, 1, instant) AS after FROM asked
+	), lent AS (
+		UPDATE gale.keys AS k SET expires_us = after[1], head = wide, fingerprint = print, start_us = after[2],
+			used = after[3], node = after[4], number = after[5], granted = after[6], "out" = after[7],
+			words = nullif(after[10:], '{}')
+		FROM stepped AS s
+		WHERE gale.salt() || k.key = gale.salt() || s.key AND k.xmin = s.version
+			AND cardinality(after) BETWEEN 9 AND 51
+		RETURNING job, was
+	)
+	SELECT array_agg(ROW(job, was)::gale.told) INTO told
+	FROM (SELECT * FROM lent UNION ALL SELECT job, was FROM stepped WHERE after IS NULL) AS all_told;
+	RETURN coalesce(told, '{}');
+END
+$$;
+
+-- Those of the jobs of gale.lend that it has not done, and nobody has told of.
 CREATE OR REPLACE FUNCTION gale.lend_others(meant text, keys bytea[], asks bigint[], base bigint,
-	rule bigint[], crowd gale.told[])
+	rule bigint[], already gale.told[])
 RETURNS SETOF gale.told
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
+	wide CONSTANT int := (cardinality(rule) - 12) / cardinality(keys);
 	n int;
 	own bytea;
-	rest bigint;
+	own_rest bigint[];
 	others bytea[] := '{}';
 	jobs int[] := '{}';
 	starts bigint[];
@@ -1273,16 +1394,17 @@ BEGIN
 			WHERE s.key = k.key AND s.xmin = pg_current_xact_id_if_assigned()::xid
 				AND s.node > 0 AND s.number = base + (asks[k.n] >> 36 & 1048575)
 			OFFSET 0) -- SCHEMA-6
-			AND NOT EXISTS (SELECT FROM unnest(crowd) AS c WHERE c.job = asks[k.n] >> 56)
+			AND NOT EXISTS (SELECT FROM unnest(already) AS c WHERE c.job = asks[k.n] >> 56)
 		ORDER BY 1
 	LOOP
 		others := others || own;
 		jobs := jobs || (asks[n] >> 56)::int;
-		rest := coalesce(rule[12 + n], rule[11]);
+		own_rest := CASE wide WHEN 0 THEN ARRAY[rule[11]] ELSE rule[13 + wide * (n - 1):12 + wide * n] END;
 		ask := ask || (1::bigint || rule[1:10] || ARRAY[base + (asks[n] >> 36 & 1048575),
-			asks[n] & 68719476735, rest / 2, rest % 2]);
+			coalesce(own_rest[2], asks[n] & 68719476735), own_rest[1] / 2, own_rest[1] % 2,
+			coalesce(own_rest[3], 0), coalesce(own_rest[4], 0), coalesce(own_rest[5], 0)]);
 	END LOOP;
-	SELECT array_agg(cardinality(jobs) + 15 * i - 14) INTO starts
+	SELECT array_agg(cardinality(jobs) + 18 * i - 17) INTO starts
 	FROM generate_series(1, cardinality(jobs)) AS i;
 	RETURN QUERY SELECT * FROM gale.work(rule[12], meant, others, starts || ask, NULL, jobs);
 END
@@ -1293,11 +1415,13 @@ $$;
 -- the head of their values, print the fingerprint, whose the node.
 --
 --     1 .. 10 as above (5 is 0 for a quota), 11 a rest, 12 the nonce; 13 .. a rest for each
---     job, if not all are the same
+--     job, if not all are the same, or five numbers for each, if one has anything to do with
+--     units ahead: a rest, want, ahead, had, had_of
 --
 -- Each job is described by one of asks: its number in the batch from bit 56 on, from bit 36 on by
 -- how much the request's number is above base, and what is wanted.  A rest is twice least, and 1
--- more if spent.
+-- more if spent.  Of a job that has to do with units ahead its ask says that all 36 bits of units
+-- are wanted, which is above the limit: so it is not as simple as those that are done in one update.
 --
 -- What is told of a job that was done here is what became of it: code 6, to which 1024 times what
 -- is used of the window is added, and the rows of others; it got all that it wanted.  The row of
@@ -1324,10 +1448,11 @@ DECLARE
 	instant CONSTANT bigint := gale.now_us();
 	first bigint;
 	next bigint;
+	fresh bigint := "limit"; -- as much as can be had of a window that begins
 	other text;
 	done int := 0;
 	new int := 0;
-	crowd gale.told[] := '{}';
+	already gale.told[] := '{}'; -- of a crowd, and of lends ahead
 BEGIN
 	IF rule[5] > 0 THEN
 		first := instant - instant % rule[5];
@@ -1335,13 +1460,16 @@ BEGIN
 	ELSE
 		SELECT p[1], p[2] INTO first, next FROM gale.period_at(rule, 0, instant) AS p;
 	END IF;
+	IF first - rule[3] BETWEEN 0 AND rule[5] - 1 THEN
+		fresh := -1; -- some of it may have been lent ahead, and forgotten
+	END IF;
 	IF first >= 0 AND instant >= rule[3] AND instant < 4503599627370496
 		AND wanted = gale.version()
 	THEN
 		RETURN NEXT ROW(0, ARRAY[rule[12], instant, first])::gale.told;
 		RETURN QUERY
 		UPDATE gale.keys AS had
-		SET expires_us = next, head = wide, fingerprint = print, start_us = first,
+		SET expires_us = greatest(next, had.expires_us), head = wide, fingerprint = print, start_us = first,
 			used = (u.x & 68719476735) + CASE WHEN had.start_us = first THEN had.used ELSE 0 END,
 			node = whose,
 			number = base + (u.x >> 36 & 1048575),
@@ -1363,7 +1491,7 @@ BEGIN
 						AND had.used + (u.x & 68719476735) <= "limit"
 						AND CASE WHEN had.node = whose THEN had.number < base + (u.x >> 36 & 1048575)
 							ELSE gale.is_next(had.words, whose, base + (u.x >> 36 & 1048575)) END
-					ELSE had.expires_us <= first AND (u.x & 68719476735) <= "limit" END
+					ELSE had.expires_us <= first AND (u.x & 68719476735) <= fresh END
 				OR ((had.start_us <> first OR had.used < "limit") AND gale.hold(had.key))) -- SCHEMA-1
 		RETURNING (used << 10) + 768 + (u.x >> 56), words;
 		GET DIAGNOSTICS done = ROW_COUNT;
@@ -1379,19 +1507,24 @@ BEGIN
 			RETURN NEXT gale.tell_other(rule[12], other);
 			RETURN;
 		END IF;
-		IF next IS NOT NULL THEN
-			crowd := gale.lend_crowd(meant, keys, asks, base, wide, print, "limit", whose, instant,
-				first, next);
-			RETURN QUERY SELECT * FROM unnest(crowd);
-			done := done + cardinality(crowd);
+		IF next IS NOT NULL AND cardinality(rule) > 12 + cardinality(keys) THEN
+			already := gale.lend_ahead(meant, keys, asks, base, rule, wide, print, instant, first);
 		END IF;
+		IF next IS NOT NULL AND done + cardinality(already) < cardinality(keys) THEN
+			already := already || gale.lend_crowd(meant, keys, asks, base, wide, print, "limit", whose, instant,
+				first, next);
+		END IF;
+		RETURN QUERY SELECT * FROM unnest(already);
+		GET DIAGNOSTICS new = ROW_COUNT;
+		done := done + new;
 		IF next IS NOT NULL AND done < cardinality(keys) THEN
 			RETURN QUERY SELECT * FROM gale.lend_new(meant, keys, asks, base, wide, print,
-				"limit", whose, instant, first, next);
+				fresh, whose, instant, first, next);
 			GET DIAGNOSTICS new = ROW_COUNT;
+			done := done + new;
 		END IF;
-		IF done + new < cardinality(keys) THEN
-			RETURN QUERY SELECT * FROM gale.lend_others(meant, keys, asks, base, rule, crowd);
+		IF done < cardinality(keys) THEN
+			RETURN QUERY SELECT * FROM gale.lend_others(meant, keys, asks, base, rule, already);
 		END IF;
 	END IF;
 END
@@ -1423,7 +1556,8 @@ BEGIN
 	ELSE
 		SELECT p[1], p[2] INTO first, next FROM gale.period_at(rule, 0, instant) AS p;
 	END IF;
-	IF first >= 0 AND instant >= rule[3] AND instant < 4503599627370496
+	IF first >= 0 AND instant >= rule[3] AND first - rule[3] NOT BETWEEN 0 AND rule[5] - 1
+		AND instant < 4503599627370496
 		AND wanted = gale.version() AND current_setting('transaction_isolation') = 'read committed'
 	THEN
 		BEGIN
@@ -1463,6 +1597,7 @@ SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
 	other CONSTANT text := gale.meet(wanted, meant);
+	wide CONSTANT int := cardinality(rests) / cardinality(keys);
 	rule bigint[];
 	behind bigint := 0;
 BEGIN
@@ -1471,7 +1606,7 @@ BEGIN
 		RETURN;
 	END IF;
 	FOR i IN 1..cardinality(ends) LOOP
-		rule := rules[i * 11 - 10:i * 11] || nonce || rests[behind + 1:ends[i]];
+		rule := rules[i * 11 - 10:i * 11] || nonce || rests[wide * behind + 1:wide * ends[i]];
 		RETURN QUERY SELECT * FROM gale.lend(wanted, meant, keys[behind + 1:ends[i]],
 			asks[behind + 1:ends[i]], base, rule, 8589934594 + rule[1] * 256, rule[2], rule[4],
 			rule[10]);

@@ -116,7 +116,7 @@ static uint8_t *put_number(uint8_t *at, uint64_t number)
 
 /* ---- What a job's numbers are ---------------------------------------------------- */
 
-#define NUMBERS_MOST 15
+#define NUMBERS_MOST 18
 
 /* The periods before, at and after this instant meet at these four. */
 static void list_periods(const struct gale_rule *quota, uint64_t now, uint64_t *out)
@@ -165,7 +165,10 @@ static size_t list_lend(const struct remote_job *job, uint64_t out[NUMBERS_MOST]
 	out[12] = job->ask.want;
 	out[13] = job->ask.least;
 	out[14] = job->ask.spent;
-	return 15;
+	out[15] = job->ask.ahead;
+	out[16] = job->ask.had;
+	out[17] = job->ask.had_of;
+	return 18;
 }
 
 static size_t list_back(const struct remote_job *job, uint64_t out[NUMBERS_MOST])
@@ -373,6 +376,7 @@ static bool ask_any(const struct postgres_batch *batch, struct postgres_room *ro
 #define RULE_NUMBERS 11
 #define PLACE_BIT 56  /* of what an ask is, its number in the batch from there on ... */
 #define NUMBER_BIT 36 /* ... and that of the request, less the base */
+#define WANT_MOST ((UINT64_C(1) << NUMBER_BIT) - 1)
 #define TURNS_SLOWLY_US                                                                \
 	UINT64_C(100000) /* or units would mostly be dead when they come */
 
@@ -393,6 +397,7 @@ struct lends {
 	struct lend jobs[REMOTE_BATCH_MOST];
 	size_t count;
 	uint64_t base; /* the least number of a request */
+	bool is_ahead; /* one of them has to do with units ahead */
 	struct run runs[RUNS_MOST];
 	size_t run_count;
 };
@@ -518,21 +523,26 @@ static bool find_runs(struct lends *lends)
 	return true;
 }
 
-/* False if there is one for which an ask of asks has too few bits. */
+/* False if there is one for which an ask of asks has too few bits.  What has to do with units
+ * ahead wants more than its limit there. */
 static bool find_base(struct lends *lends)
 {
 	uint64_t most = 0, wanted = 0;
 
+	lends->is_ahead = false;
 	lends->base = UINT64_MAX;
 	for (size_t i = 0; i < lends->count; i++) {
-		const struct lease_ask *ask = &lends->jobs[i].job->ask;
+		const struct remote_job *job = lends->jobs[i].job;
+		const struct lease_ask *ask = &job->ask;
+		bool is_ahead = remote_lends_ahead(job);
 
 		lends->base = ask->number < lends->base ? ask->number : lends->base;
 		most = ask->number > most ? ask->number : most;
-		wanted |= ask->want;
+		wanted |= is_ahead ? job->rule->is.limit + 1 : ask->want;
+		lends->is_ahead |= is_ahead;
 	}
 	return most - lends->base < UINT64_C(1) << (PLACE_BIT - NUMBER_BIT) &&
-	       wanted < UINT64_C(1) << NUMBER_BIT;
+	       wanted <= WANT_MOST;
 }
 
 static bool find_lends(const struct postgres_batch *batch, struct lends *lends)
@@ -550,10 +560,11 @@ static uint8_t *put_sorted_keys(uint8_t *at, const struct lends *lends)
 
 static uint64_t ask_of(const struct lends *lends, size_t i)
 {
-	const struct lease_ask *ask = &lends->jobs[i].job->ask;
+	const struct remote_job *job = lends->jobs[i].job;
+	uint64_t want = remote_lends_ahead(job) ? WANT_MOST : job->ask.want;
 
-	return (i + 1) << PLACE_BIT | (ask->number - lends->base) << NUMBER_BIT |
-	       ask->want;
+	return (i + 1) << PLACE_BIT | (job->ask.number - lends->base) << NUMBER_BIT |
+	       want;
 }
 
 static uint8_t *put_asks(uint8_t *at, const struct lends *lends)
@@ -564,11 +575,15 @@ static uint8_t *put_asks(uint8_t *at, const struct lends *lends)
 	return at;
 }
 
-/* How many there are to put. */
+#define REST_AHEAD 5 /* numbers of each, where one has to do with units ahead */
+
+/* How many numbers there are to put. */
 static size_t count_rests(const struct lends *lends)
 {
 	bool are_alike = true;
 
+	if (lends->is_ahead)
+		return lends->count * REST_AHEAD;
 	for (size_t i = 0; i < lends->run_count; i++)
 		are_alike &= lends->runs[i].is_alike;
 	return are_alike ? 0 : lends->count;
@@ -576,8 +591,17 @@ static size_t count_rests(const struct lends *lends)
 
 static uint8_t *put_rests(uint8_t *at, const struct lends *lends, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		at = put_number(at, rest_of(lends->jobs[i].job));
+	for (size_t i = 0; count > 0 && i < lends->count; i++) {
+		const struct remote_job *job = lends->jobs[i].job;
+
+		at = put_number(at, rest_of(job));
+		if (!lends->is_ahead)
+			continue;
+		at = put_number(at, job->ask.want);
+		at = put_number(at, job->ask.ahead);
+		at = put_number(at, job->ask.had);
+		at = put_number(at, job->ask.had_of);
+	}
 	return at;
 }
 
@@ -600,7 +624,8 @@ static uint8_t *put_rule(uint8_t *at, const struct lends *lends, const struct ru
 
 static size_t bytes_of_lends(const struct lends *lends)
 {
-	size_t sum = 4 + 5 * ARRAY_HEAD + 5 * 8 + (lends->count * 2 + 1) * NUMBER +
+	size_t sum = 4 + 5 * ARRAY_HEAD + 5 * 8 + (lends->count + 1) * NUMBER +
+	             count_rests(lends) * NUMBER +
 	             lends->run_count * (RULE_NUMBERS + 1) * NUMBER;
 
 	for (size_t i = 0; i < lends->count; i++)
@@ -677,15 +702,27 @@ static bool ask_lends(const struct postgres_batch *batch, const struct lends *le
 	return true;
 }
 
-/* Nothing is known of any of the keys, and nobody wants more than there can be. */
-static bool are_first(const struct lends *lends)
+/* Does the window begin with what may have been lent ahead of it, and forgotten?  LEASE-7 */
+static bool is_reserved(const struct remote_job *job, uint64_t now)
 {
-	bool are = lends->run_count == 1;
+	uint64_t from = job->reserve_from_us, start;
+
+	if (from == 0)
+		return false;
+	start = now - now % job->rule->is.period_us;
+	return start >= from && start - from < job->rule->is.period_us;
+}
+
+/* Nothing is known of any of the keys, and nobody wants more than there can be. */
+static bool are_first(const struct lends *lends, uint64_t now)
+{
+	bool are = lends->run_count == 1 && !lends->is_ahead;
 
 	for (size_t i = 0; i < lends->count; i++) {
 		const struct remote_job *job = lends->jobs[i].job;
 
-		are &= job->is_first && job->ask.want <= job->rule->is.limit;
+		are &= job->is_first && job->ask.want <= job->rule->is.limit &&
+		       !is_reserved(job, now);
 	}
 	return are;
 }
@@ -693,7 +730,7 @@ static bool are_first(const struct lends *lends)
 static void note_order(const struct postgres_batch *batch, const struct lends *lends)
 {
 	batch->order->is_short = true;
-	batch->order->is_first = batch->takes_first && are_first(lends);
+	batch->order->is_first = batch->takes_first && are_first(lends, batch->now_us);
 	for (size_t i = 0; i < lends->count; i++)
 		batch->order->jobs[i] = (uint8_t)(lends->jobs[i].job - batch->jobs);
 }

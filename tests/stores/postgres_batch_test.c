@@ -2,7 +2,7 @@
 /* SPDX-FileCopyrightText: the gale authors */
 /*
  * postgres_batch_test.c -- many at one schema at once: who waits for whom, and what becomes of
- * keys that are taken to be new.
+ * keys that are taken to be new, and of units that are lent ahead.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -345,6 +345,248 @@ static void who_puts_in_last_gets_the_rest(void **state)
 	postgres_line_close(&other);
 }
 
+/* ---- Units ahead ----------------------------------------------------------------- */
+
+#define SECOND GALE_SECONDS(1)
+#define IN_A_SECOND 160 /* of which 10 can be lent ahead */
+
+/* The server's clock, and a rule whose units are lent ahead. */
+static struct {
+	uint64_t now;
+	struct rule rule;
+} ahead;
+
+static void set_clock(uint64_t now)
+{
+	char sql[64];
+
+	ahead.now = now;
+	snprintf(sql, sizeof(sql), "SET gale.test_now = %" PRIu64, now);
+	postgres_line_do(&line, sql);
+}
+
+/* A window begins. */
+static void begin_ahead(void)
+{
+	uint64_t now = postgres_line_number(&line, "SELECT gale.now_us()");
+
+	ahead.rule = compiled(gale_fixed_window(IN_A_SECOND, SECOND));
+	postgres_line_do(
+	    &line,
+	    "CREATE OR REPLACE FUNCTION gale.now_us() RETURNS bigint LANGUAGE sql"
+	    " VOLATILE AS $$SELECT current_setting('gale.test_now')::bigint$$");
+	set_clock((now / SECOND + 2) * SECOND);
+}
+
+static void end_ahead(void)
+{
+	postgres_line_install(&line);
+	postgres_line_do(&line, "RESET gale.test_now");
+}
+
+static struct remote_job ask_ahead(const char *key, uint64_t node, uint64_t number,
+                                   uint64_t want, uint64_t units)
+{
+	struct remote_job job = lend_of(key, node, number, want);
+
+	job.rule = &ahead.rule;
+	job.ask.ahead = units;
+	return job;
+}
+
+static struct lease_grant grant_of(const struct remote_job *job)
+{
+	struct lend_answer answer;
+
+	assert_int_equal(postgres_line_call(&line, job, 1, told), POSTGRES_TOLD);
+	remote_explain_lend(job, &told[0], &answer);
+	assert_int_equal(answer.result, STORE_DONE);
+	return answer.grant;
+}
+
+/* By a step that costs nothing it can be lent: the window begins with what was lent ahead. */
+static uint64_t left_of(const char *key)
+{
+	struct remote_job job = ask_ahead(key, 1000, 1, IN_A_SECOND + 1, 0);
+
+	job.ask.least = IN_A_SECOND + 1;
+	return grant_of(&job).left;
+}
+
+static uint64_t expires(const char *key)
+{
+	char sql[96];
+
+	snprintf(sql, sizeof(sql), "SELECT expires_us FROM gale.keys WHERE key = '%s'",
+	         key);
+	return postgres_line_number(&line, sql);
+}
+
+/* LEASE-7: what is lent ahead is used in both windows; and beside it others go the short way. */
+static void units_ahead_count_in_both_windows(void **state)
+{
+	struct remote_job jobs[] = { ask_ahead("ahead a", 1, 1, 5, 0),
+		                     ask_ahead("ahead b", 1, 2, 5, 4),
+		                     ask_ahead("ahead c", 1, 3, 5, 0) };
+	struct remote_job more = ask_ahead("ahead b", 1, 4, 7, 0);
+	struct lease_grant grant;
+	uint64_t start;
+
+	(void)state;
+	begin_ahead();
+	start = ahead.now;
+	for (size_t i = 0; i < 3; i++)
+		jobs[i].rule = more.rule = &ahead.rule;
+	assert_int_equal(postgres_line_call(&line, jobs, 3, told), POSTGRES_TOLD);
+	assert_int_equal(told[0].code, REMOTE_LENT);
+	assert_int_equal(told[1].code, REMOTE_DONE);
+	assert_int_equal(told[2].code, REMOTE_LENT);
+	grant = grant_of(&jobs[1]); /* the same request again */
+	assert_int_equal(grant.units, 5);
+	assert_int_equal(grant.ahead, 0);
+	assert_int_equal(left_of("ahead b"), IN_A_SECOND - 9);
+	assert_int_equal(expires("ahead b"), start + 2 * SECOND);
+	assert_int_equal(grant_of(&more).units, 7); /* the short way */
+	assert_int_equal(left_of("ahead b"), IN_A_SECOND - 16);
+	assert_int_equal(expires("ahead b"), start + 2 * SECOND);
+	assert_int_equal(expires("ahead a"), start + SECOND);
+
+	set_clock(start + SECOND);
+	assert_int_equal(left_of("ahead b"), IN_A_SECOND - 4);
+	assert_int_equal(left_of("ahead a"), IN_A_SECOND);
+	more.ask.number = 5;
+	assert_int_equal(grant_of(&more).units, 7);
+	assert_int_equal(left_of("ahead b"), IN_A_SECOND - 11);
+	assert_int_equal(expires("ahead b"), start + 2 * SECOND);
+	set_clock(start + 2 * SECOND);
+	assert_int_equal(left_of("ahead b"), IN_A_SECOND);
+	end_ahead();
+}
+
+/* Who skips a window has lent nothing ahead of the one after it. */
+static void units_ahead_end_with_their_window(void **state)
+{
+	struct remote_job job;
+
+	(void)state;
+	begin_ahead();
+	job = ask_ahead("ahead skipped", 1, 1, 5, 4);
+	assert_int_equal(grant_of(&job).ahead, 4);
+	set_clock(ahead.now + 2 * SECOND);
+	assert_int_equal(left_of("ahead skipped"), IN_A_SECOND);
+	job.ask.number = 2;
+	job.ask.ahead = 0;
+	assert_int_equal(grant_of(&job).units, 5);
+	assert_int_equal(left_of("ahead skipped"), IN_A_SECOND - 5);
+	end_ahead();
+}
+
+/* At most a sixteenth is lent ahead, to all nodes together. */
+static void a_sixteenth_is_lent_ahead(void **state)
+{
+	struct remote_job first, second;
+
+	(void)state;
+	begin_ahead();
+	first = ask_ahead("ahead most", 1, 1, 5, 6);
+	second = ask_ahead("ahead most", 2, 2, 5, 6);
+	assert_int_equal(grant_of(&first).ahead, 6);
+	assert_int_equal(grant_of(&second).ahead, 4);
+	set_clock(ahead.now + SECOND);
+	assert_int_equal(left_of("ahead most"), IN_A_SECOND - 10);
+	end_ahead();
+}
+
+/* LEASE-8, LEASE-3: a node says once what it was lent ahead, and gives it back once. */
+static void units_ahead_go_back_once(void **state)
+{
+	struct remote_job job, other, back;
+
+	(void)state;
+	begin_ahead();
+	job = ask_ahead("ahead back", 1, 1, 5, 4);
+	assert_int_equal(grant_of(&job).ahead, 4);
+	set_clock(ahead.now + SECOND);
+	job.ask = (struct lease_ask){ 1, 2, 3, 1, .had = 3, .had_of = ahead.now };
+	assert_int_equal(grant_of(&job).had, 3);
+	job.ask.number = 3; /* it has a row */
+	assert_int_equal(grant_of(&job).had, 0);
+	other = job;
+	other.ask.node = 2; /* more than the fourth nobody else can have had */
+	assert_int_equal(grant_of(&other).had, 1);
+	assert_int_equal(left_of("ahead back"), IN_A_SECOND - 4 - 3 * 3);
+
+	back = job;
+	back.verb = REMOTE_BACK;
+	back.ask.number = 4;
+	back.tag = slot_at(ahead.now);
+	back.units = 9; /* the three, and twice three */
+	for (int i = 0; i < 2; i++) {
+		struct lend_answer answer;
+
+		assert_int_equal(code_of(&back), REMOTE_DONE);
+		remote_explain_lend(&back, &told[0], &answer);
+		assert_int_equal(answer.result, STORE_DONE);
+		assert_int_equal(left_of("ahead back"), IN_A_SECOND - 4);
+	}
+	end_ahead();
+}
+
+/* A key that is reset is as new, and what was lent ahead before is nobody's. */
+static void a_reset_forgets_what_was_lent_ahead(void **state)
+{
+	struct remote_job job, drop;
+
+	(void)state;
+	begin_ahead();
+	job = ask_ahead("ahead reset", 1, 1, 5, 4);
+	assert_int_equal(grant_of(&job).ahead, 4);
+	drop = job;
+	drop.verb = REMOTE_DROP;
+	assert_int_equal(code_of(&drop), REMOTE_DONE);
+	assert_int_equal(left_of("ahead reset"), IN_A_SECOND);
+	set_clock(ahead.now + SECOND);
+	assert_int_equal(left_of("ahead reset"), IN_A_SECOND);
+	job.ask = (struct lease_ask){ 1, 2, 3, 1, .had = 4, .had_of = ahead.now };
+	assert_int_equal(grant_of(&job).had, 0);
+	assert_int_equal(left_of("ahead reset"), IN_A_SECOND - 3);
+	end_ahead();
+}
+
+/* L12: the first window after a quarantine begins with what may have been lent ahead of it, of a key that
+ * is there and of one that is not; the short way as well, and a step. */
+static void what_was_forgotten_is_reserved(void **state)
+{
+	struct remote_job jobs[2], step;
+	struct lend_answer answer;
+
+	(void)state;
+	begin_ahead();
+	jobs[0] = ask_ahead("ahead forgot a", 1, 1, IN_A_SECOND, 0);
+	jobs[1] = ask_ahead("ahead forgot b", 1, 2, IN_A_SECOND, 0);
+	for (size_t i = 0; i < 2; i++) {
+		jobs[i].is_first = true;
+		jobs[i].not_before_us = jobs[i].reserve_from_us = ahead.now - 1;
+	}
+	assert_int_equal(postgres_line_call(&line, jobs, 2, told), POSTGRES_TOLD);
+	for (size_t i = 0; i < 2; i++) {
+		remote_explain_lend(&jobs[i], &told[i], &answer);
+		assert_int_equal(answer.result, STORE_DONE);
+		assert_int_equal(answer.grant.units, IN_A_SECOND - 10);
+	}
+	step = jobs[0];
+	step.verb = REMOTE_STEP;
+	step.key = bytes_of("ahead forgot c");
+	step.cost = IN_A_SECOND - 9;
+	assert_int_equal(answer_of(&step).verdict, GALE_DENY);
+	step.cost = IN_A_SECOND - 10;
+	assert_int_equal(answer_of(&step).verdict, GALE_ALLOW);
+	set_clock(ahead.now + SECOND); /* and no other */
+	jobs[0].ask.number = 3;
+	assert_int_equal(grant_of(&jobs[0]).units, IN_A_SECOND);
+	end_ahead();
+}
+
 static void who_waits_too_long_is_told(void **state)
 {
 	struct remote_job job = step_of("held", 1);
@@ -406,6 +648,12 @@ int main(int count, char **args)
 		cmocka_unit_test(a_window_that_turns_meanwhile_is_no_error),
 		cmocka_unit_test(who_guesses_wrong_lets_go),
 		cmocka_unit_test(who_puts_in_last_gets_the_rest),
+		cmocka_unit_test(units_ahead_count_in_both_windows),
+		cmocka_unit_test(units_ahead_end_with_their_window),
+		cmocka_unit_test(a_sixteenth_is_lent_ahead),
+		cmocka_unit_test(units_ahead_go_back_once),
+		cmocka_unit_test(a_reset_forgets_what_was_lent_ahead),
+		cmocka_unit_test(what_was_forgotten_is_reserved),
 		cmocka_unit_test(who_waits_too_long_is_told),
 		cmocka_unit_test(nothing_stays_in_the_session),
 		cmocka_unit_test(a_hot_key_stays_on_few_pages),

@@ -38,6 +38,7 @@
 #define SWAPPERS 24   /* of others */
 #define CROWDS 20     /* timelines of nodes that lease windows, and give back */
 #define CROWD_BATCHES 80
+#define AHEADS 40   /* timelines of windows whose units are lent ahead */
 #define LOG_MOST 60 /* so that logs get full */
 #define WORDS 512
 
@@ -49,6 +50,8 @@ struct dealing {
 	uint64_t number;
 	uint64_t units;
 	struct gale_slot tag;
+	uint64_t had; /* ahead ... */
+	uint64_t had_of;
 };
 
 struct key {
@@ -56,6 +59,8 @@ struct key {
 	size_t length;
 	struct kept kept;
 	struct aparts aparts;
+	/* Within its window the short way does not make it expire earlier than it did. */
+	bool is_kept_longer;
 	struct dealing nodes[NODES + 1];
 };
 
@@ -66,6 +71,8 @@ static struct timeline {
 	bool is_known;   /* something has been asked */
 	bool is_tight;   /* few nodes, few units, and time hardly moves */
 	bool is_crowded; /* few units of many, and time hardly moves */
+	uint64_t
+	    ahead_in; /* one in so many lends is of the next window, too; 0: none */
 	uint64_t seed;
 	uint64_t now;
 	struct key keys[KEYS];
@@ -85,7 +92,12 @@ static struct {
 	uint64_t again, looks;
 	uint64_t lent, windows; /* the short way, with rows of others and without */
 	uint64_t first, not_first;
-	uint64_t apart; /* leases of nodes whose row is */
+	uint64_t apart;    /* leases of nodes whose row is */
+	uint64_t ahead;    /* granted of the next window, too */
+	uint64_t turned;   /* by that to a window that begins with it */
+	uint64_t reserved; /* with what may have been forgotten */
+	uint64_t claimed;  /* by nodes that said what they had */
+	uint64_t in_vain;  /* of it, without a grant */
 } tally;
 
 #define agree(x)                                                                       \
@@ -297,6 +309,23 @@ static void make_keys(void)
 	}
 }
 
+/* The units that it was told it has, or about as many. */
+static void ask_ahead(const struct dealing *dealing, struct lease_ask *ask)
+{
+	uint64_t most = t.rule.is.limit / LEASE_AHEAD_PARTS;
+
+	if (chance_one_in(&t.chance, t.ahead_in))
+		ask->ahead = chance_below(&t.chance, most + 2);
+	ask->had = dealing->had;
+	ask->had_of = dealing->had_of;
+	if (chance_one_in(&t.chance, 12))
+		ask->had = chance_size(&t.chance, most + 2);
+	if (chance_one_in(&t.chance, 24))
+		ask->had_of = dealing->tag.us;
+	if (ask->had > 0 && chance_one_in(&t.chance, 6))
+		ask->least = ask->want = t.rule.is.limit; /* mostly in vain */
+}
+
 static void make_lend(struct remote_job *job, const struct dealing *dealing)
 {
 	job->ask.number = a_number(dealing);
@@ -305,6 +334,8 @@ static void make_lend(struct remote_job *job, const struct dealing *dealing)
 	job->ask.least = chance_one_in(&t.chance, 2)
 	                     ? 1
 	                     : chance_between(&t.chance, 1, job->ask.want);
+	if (t.ahead_in > 0)
+		ask_ahead(dealing, &job->ask);
 }
 
 static void make_back(struct remote_job *job, const struct dealing *dealing)
@@ -346,6 +377,23 @@ static enum remote_verb a_verb(void)
 	}
 }
 
+/* As the client does. */
+static void date(struct remote_job *job, uint64_t not_before_us)
+{
+	job->not_before_us = not_before_us;
+	job->reserve_from_us = lease_has_ahead(job->rule) ? not_before_us : 0;
+}
+
+/* About now, or of the last windows. */
+static uint64_t a_date(void)
+{
+	uint64_t back = 3 * longest_span();
+
+	if (!lease_has_ahead(&t.rule) || chance_one_in(&t.chance, 3))
+		return t.now + chance_below(&t.chance, 3) - 1;
+	return t.now - chance_below(&t.chance, back < t.now ? back : t.now);
+}
+
 static struct remote_job *add_job(enum remote_verb verb, struct key *key)
 {
 	struct remote_job *job = &t.jobs[t.count];
@@ -356,7 +404,7 @@ static struct remote_job *add_job(enum remote_verb verb, struct key *key)
 		.rule = &t.rule,
 	};
 	if (chance_one_in(&t.chance, 16))
-		job->not_before_us = t.now + chance_below(&t.chance, 3) - 1;
+		date(job, a_date());
 	t.of[t.count++] = key;
 	return job;
 }
@@ -398,12 +446,16 @@ static void make_lends(uint64_t of_others)
 	size_t first = chance_below(&t.chance, KEYS);
 	size_t count = chance_between(&t.chance, 1, KEYS);
 	bool are_first = chance_one_in(&t.chance, t.is_known ? 4 : 1);
+	bool are_dated = chance_one_in(&t.chance, 8);
+	uint64_t since = a_date();
 
 	for (size_t i = 0; i < count; i++) {
 		struct key *key = &t.keys[(first + i) % KEYS];
 		struct remote_job *job = add_job(REMOTE_LEND, key);
 
 		job->is_first = are_first;
+		if (are_dated)
+			date(job, since);
 		job->ask.node = node;
 		if (chance_one_in(&t.chance, of_others))
 			job->ask.node = chance_between(&t.chance, 1, NODES);
@@ -433,7 +485,7 @@ static bool same_grant(const struct lease_grant *a, const struct lease_grant *b)
 	       a->tag.part == b->tag.part && a->lasts_us == b->lasts_us &&
 	       a->left == b->left && a->retry_us == b->retry_us &&
 	       a->holders == b->holders && a->others == b->others &&
-	       a->delay_ns == b->delay_ns;
+	       a->delay_ns == b->delay_ns && a->ahead == b->ahead && a->had == b->had;
 }
 
 /* The pattern's value, as words. */
@@ -454,21 +506,41 @@ static void agree_on_step(size_t i, struct value *value)
 	tally.allowed += engine.verdict == GALE_ALLOW;
 }
 
+/* How many units of the window were lent ahead of it, and no node has said to have them. */
+static uint64_t unsaid(const struct ledger *ledger)
+{
+	size_t row = 0;
+
+	while (row < LEASE_ROWS && ledger->rows[row].node != LEASE_AHEAD)
+		row++;
+	return row < LEASE_ROWS ? ledger->rows[row].out : 0;
+}
+
 static void agree_on_lend(size_t i, struct value *value)
 {
 	const struct remote_job *job = &t.jobs[i];
 	struct dealing *dealing = &t.of[i]->nodes[job->ask.node];
+	uint64_t before = unsaid(&value->ledger);
 	struct lend_answer told;
 	struct lease_grant engine;
 
 	remote_explain_lend(job, &t.told[i], &told);
 	engine = lease_step(&t.rule, value->words, &value->ledger, t.now, &job->ask);
 	agree(told.result == STORE_DONE && same_grant(&told.grant, &engine));
+	tally.claimed += unsaid(&value->ledger) < before;
+	tally.in_vain += unsaid(&value->ledger) < before && engine.units == 0;
 	if (engine.units == 0)
 		return;
 	tally.granted++;
 	tally.again += job->ask.number <= dealing->number;
-	*dealing = (struct dealing){ job->ask.number, engine.units, engine.tag };
+	tally.ahead += engine.ahead > 0;
+	dealing->number = job->ask.number;
+	dealing->units = engine.units + engine.had;
+	dealing->tag = engine.tag;
+	if (engine.ahead > 0) {
+		dealing->had = engine.ahead;
+		dealing->had_of = engine.tag.us + t.rule.is.period_us;
+	}
 }
 
 static void agree_on_back(size_t i, struct value *value)
@@ -507,6 +579,16 @@ static void agree_on_look(size_t i, struct value *value)
 	tally.looks++;
 }
 
+static void turn(struct value *value, uint64_t reserve_from_us)
+{
+	uint64_t sum = ledger_ahead(&value->ledger, value->words[0]);
+
+	if (!lease_turn(&t.rule, value->words, &value->ledger, t.now, reserve_from_us))
+		return;
+	tally.turned += value->words[1] == sum;
+	tally.reserved += value->words[1] != sum;
+}
+
 static void agree_on_answer(size_t i, const struct kept *before)
 {
 	static uint64_t words[WORDS];
@@ -515,6 +597,7 @@ static void agree_on_answer(size_t i, const struct kept *before)
 	load(before, words, &value);
 	server_put_apart(&t.jobs[i], t.now, before, &value);
 	tally.apart += value.ledger.apart.node != 0;
+	turn(&value, t.jobs[i].reserve_from_us);
 	if (t.jobs[i].verb == REMOTE_STEP)
 		agree_on_step(i, &value);
 	else if (t.jobs[i].verb == REMOTE_LEND)
@@ -649,7 +732,7 @@ static const char *row_of(const struct key *key)
 	return postgres_line_text(&t.line, sql);
 }
 
-static void agree_on_row(const struct key *key)
+static void agree_on_row(struct key *key)
 {
 	static uint8_t bytes[KEPT_MOST];
 	const char *row = row_of(key);
@@ -659,6 +742,10 @@ static void agree_on_row(const struct key *key)
 		agree(expires <= t.now); /* and what it was stays until it is swept */
 		return;
 	}
+	if (key->is_kept_longer && expires == INSTANT_MAX_US)
+		key->kept.expires_us = expires;
+	else
+		key->is_kept_longer = false;
 	agree(expires == key->kept.expires_us);
 	agree(same_bytes((struct remote_bytes){ bytes, put_words(row, bytes) },
 	                 (struct remote_bytes){ key->kept.bytes, key->kept.count }));
@@ -671,9 +758,11 @@ static void keep_longer(struct key *key)
 {
 	char sql[192], name[2 * sizeof(key->name) + 1];
 
-	if (key->kept.count == 0)
+	if (key->kept.count == 0 || key->kept.expires_us == 0 ||
+	    key->kept.expires_us >= INSTANT_MAX_US)
 		return;
 	key->kept.expires_us = INSTANT_MAX_US;
+	key->is_kept_longer = true;
 	name_of(key, name);
 	snprintf(sql, sizeof(sql),
 	         "UPDATE gale.keys SET expires_us = %" PRIu64 " WHERE key = '\\x%s'",
@@ -727,11 +816,14 @@ static void open_timeline(uint64_t seed, struct gale_rule (*a_rule)(void))
 	t.now = a_start();
 	t.is_tight = chance_one_in(&t.chance, 4);
 	t.is_crowded = !t.is_tight && chance_one_in(&t.chance, 4);
+	t.ahead_in = 0;
 	while (rule_compile(
 		   (const struct gale_rule[]){ t.is_crowded ? a_window() : a_rule() },
 		   &t.rule) != GALE_ERR_OK)
 		;
 	make_keys();
+	if (lease_has_ahead(&t.rule) && !chance_one_in(&t.chance, 3))
+		t.ahead_in = chance_one_in(&t.chance, 2) ? 2 : 20;
 }
 
 static void stepped_timeline(uint64_t seed)
@@ -773,6 +865,25 @@ static void crowd_timeline(uint64_t seed)
 	}
 }
 
+/* Few nodes or many, whose leases are of the next window, too. */
+static void ahead_timeline(uint64_t seed)
+{
+	open_timeline(seed, a_window);
+	t.ahead_in = chance_one_in(&t.chance, 2) ? 2 : 20;
+	for (int batch = 0; batch < CROWD_BATCHES; batch++) {
+		move_clock();
+		t.count = 0;
+		if (chance_one_in(&t.chance, 64))
+			make_keys();
+		if (chance_one_in(&t.chance, 3))
+			while (t.count < KEYS)
+				make_job();
+		else
+			make_lends(24);
+		send();
+	}
+}
+
 static struct remote_told read_again[REMOTE_BATCH_MOST];
 static uint8_t read_bytes[REMOTE_BATCH_MOST][WORDS * 8];
 
@@ -806,8 +917,9 @@ static bool prepare_loan(struct remote_job *job, size_t i,
 	if (!remote_prepare_loan(job, &read_again[i], desk, gives ? LEND_BACK : LEND,
 	                         &answer))
 		return false;
-	*dealing =
-	    (struct dealing){ job->ask.number, answer.grant.units, answer.grant.tag };
+	*dealing = (struct dealing){ .number = job->ask.number,
+		                     .units = answer.grant.units,
+		                     .tag = answer.grant.tag };
 	return true;
 }
 
@@ -921,6 +1033,22 @@ static void a_crowd_leases_the_short_way_what_the_engine_lends(void **state)
 	assert_true(granted > 1000 && apart > 300);
 }
 
+static void what_is_lent_ahead_is_what_the_engine_lends(void **state)
+{
+	uint64_t steps = tally.steps;
+
+	(void)state;
+	for (uint64_t i = 0; i < AHEADS; i++)
+		ahead_timeline(first_seed + TIMELINES + SWAPPERS + CROWDS + i);
+	print_message("%" PRIu64 " steps: %" PRIu64 " ahead, %" PRIu64
+	              " turned with it, %" PRIu64 " with a reserve, %" PRIu64
+	              " claimed, %" PRIu64 " of them in vain\n",
+	              tally.steps - steps, tally.ahead, tally.turned, tally.reserved,
+	              tally.claimed, tally.in_vain);
+	assert_true(tally.ahead > 500 && tally.turned > 200 && tally.reserved > 100);
+	assert_true(tally.claimed > 100 && tally.in_vain > 10);
+}
+
 static void what_is_swapped_is_what_was_sent_or_nothing(void **state)
 {
 	(void)state;
@@ -936,6 +1064,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_the_server_steps_is_what_the_engine_steps),
 		cmocka_unit_test(a_crowd_leases_the_short_way_what_the_engine_lends),
+		cmocka_unit_test(what_is_lent_ahead_is_what_the_engine_lends),
 		cmocka_unit_test(what_is_swapped_is_what_was_sent_or_nothing),
 	};
 

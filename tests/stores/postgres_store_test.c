@@ -468,15 +468,26 @@ static bool all_are_gone(void *arg)
 	return number_there(SESSIONS) == 0;
 }
 
+#define WINDOW_NUMBER                                                                  \
+	"SELECT floor(extract(epoch FROM clock_timestamp()) * 1000000 / 300000)::int8"
+
+/* The first window after a quarantine begins with what may have been lent ahead of it. */
+static bool has_turned_twice(void *arg)
+{
+	return number_there(WINDOW_NUMBER) >= *(uint64_t *)arg + 2;
+}
+
 /* How often a node that has just begun guesses that a key is new: it asks for a few, one after
  * the other.  A session tells what it counted when it ends. */
 static uint64_t guesses(void)
 {
-	uint64_t before = number_there(PUT_IN);
+	uint64_t before = number_there(PUT_IN), began;
 	char key[16];
 
 	open_house(GALE_LEASED, s.url);
 	ask_until_allowed(1);
+	began = number_there(WINDOW_NUMBER);
+	assert_true(becomes_true(has_turned_twice, &began));
 	for (int i = 0; i < NEW_KEYS; i++) {
 		int length = snprintf(key, sizeof(key), "new%d", i);
 
@@ -503,6 +514,34 @@ static void keys_are_guessed_to_be_new_while_they_are(void **state)
 	assert_in_range(guesses(), NEW_KEYS, NEW_KEYS + 2);
 	assert_in_range(guesses(), 2, 6);
 	do_there("ALTER DATABASE postgres RESET track_functions");
+}
+
+/* ---- Units ahead ----------------------------------------------------------------- */
+
+#define PLENTY 4000
+#define LENT_AHEAD                                                                     \
+	"SELECT count(*) FROM gale.keys WHERE 9007199254740990 = node OR"              \
+	" 9007199254740990 = ANY (words)"
+
+/* It asks about once in a millisecond, until the server keeps a row of what it has ahead. */
+static void a_steady_caller_is_lent_units_ahead(void **state)
+{
+	const struct timespec moment = { .tv_nsec = 1000000 };
+	uint64_t deadline = patience_now_ns() + PATIENCE_NS;
+	struct gale_limiter *limiter;
+
+	(void)state;
+	open_house(GALE_LEASED, s.url);
+	limiter = open_limiter(s.runtime, s.store, PLENTY, GALE_LEASED);
+	do {
+		for (int i = 0; i < 100; i++) {
+			(void)gale_wait(s.seat, limiter, "steady", 6, 1, WITHIN);
+			nanosleep(&moment, NULL);
+		}
+		assert_true(patience_now_ns() < deadline);
+	} while (number_there(LENT_AHEAD) == 0);
+	gale_limiter_close(limiter);
+	close_house();
 }
 
 /* ---- Names ----------------------------------------------------------------------- */
@@ -683,6 +722,7 @@ int main(int count, char **args)
 		TEST(an_answer_counts_when_it_is_committed),
 		TEST(what_has_expired_is_swept_by_who_asks),
 		TEST(keys_are_guessed_to_be_new_while_they_are),
+		TEST(a_steady_caller_is_lent_units_ahead),
 		TEST(statements_have_names_in_a_session_of_our_own),
 		TEST(names_that_are_lost_are_done_without),
 		TEST(statements_end_that_take_too_long),

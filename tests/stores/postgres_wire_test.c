@@ -536,6 +536,72 @@ static void only_simple_lends_go_the_short_way(void **state)
 	}
 }
 
+static bool asks_gale_lend(const struct postgres_batch *asked)
+{
+	struct postgres_call call;
+
+	assert_true(postgres_ask(asked, &room, &call));
+	return strstr(call.statement->text, "gale.lend(") != NULL;
+}
+
+/* Beside simple ones, whatever it has to do with units ahead; but none of them is put in unseen
+ * then.  What an ask wants has to be above the limit. */
+static void units_ahead_go_the_short_way(void **state)
+{
+	struct rule most =
+	    compiled(gale_fixed_window((UINT64_C(1) << 36) - 2, GALE_SECONDS(1)));
+	struct rule wide =
+	    compiled(gale_fixed_window((UINT64_C(1) << 36) - 1, GALE_SECONDS(1)));
+	struct remote_job lends[] = { first_of("b", 1), first_of("a", 2),
+		                      first_of("c", 3) };
+	struct postgres_batch three = batch;
+
+	(void)state;
+	three.jobs = lends;
+	three.takes_first = true;
+	assert_false(asks_gale_lend(&three)); /* but gale.lend_first */
+	assert_true(order.is_first);
+	three.now_us = T0;
+	for (int i = 0; i < 2;
+	     i++) { /* a window that begins with something, and the next */
+		lends[1].reserve_from_us = T0 - (uint64_t)i * GALE_SECONDS(1);
+		assert_int_equal(asks_gale_lend(&three), i == 0);
+	}
+	lends[1].reserve_from_us = 0;
+	lends[1].ask.ahead = 1;
+	assert_true(asks_gale_lend(&three));
+	assert_false(order.is_first);
+	lends[1].ask.ahead = 0;
+	lends[1].ask.had = 1;
+	assert_true(asks_gale_lend(&three));
+	for (int i = 0; i < 3; i++)
+		lends[i].rule = &most;
+	assert_true(asks_gale_lend(&three));
+	for (int i = 0; i < 3; i++)
+		lends[i].rule = &wide;
+	assert_false(asks_gale_lend(&three));
+	assert_false(order.is_short);
+}
+
+/* POSTGRES-5: how a window was left does not tell what of it was lent ahead. */
+static void what_is_lent_ahead_is_told_by_a_value(void **state)
+{
+	struct remote_job lends[] = { lend_of("b", 11), lend_of("a", 12) };
+	struct postgres_batch two = batch;
+	PGresult *result = lends_result(7, T0);
+	struct postgres_call call;
+
+	(void)state;
+	two.jobs = lends;
+	two.count = 2;
+	lends[1].ask.ahead = 1;
+	assert_true(postgres_ask(&two, &room, &call));
+	assert_int_equal(postgres_told(result, &two, &room, told, generation),
+	                 POSTGRES_WRONG);
+	PQclear(result);
+	order = (struct postgres_order){ 0 };
+}
+
 /* Whatever an array's bytes are, nothing beyond them is read. */
 static void what_is_no_array_of_words_is_garbled(void **state)
 {
@@ -673,6 +739,8 @@ int main(void)
 		cmocka_unit_test(only_first_lends_are_put_in),
 		cmocka_unit_test(lends_go_in_the_order_of_their_keys),
 		cmocka_unit_test(only_simple_lends_go_the_short_way),
+		cmocka_unit_test(units_ahead_go_the_short_way),
+		cmocka_unit_test(what_is_lent_ahead_is_told_by_a_value),
 		cmocka_unit_test(what_is_no_array_of_words_is_garbled),
 		cmocka_unit_test(another_generation_is_told),
 		cmocka_unit_test(letters_that_are_none_are_not_believed),
