@@ -413,33 +413,26 @@ static void measure_steady(void *arg, double *ret_values)
 		    "misses/" server ", 1,000,000 calls, 1,000 keys"                   \
 	}
 
-#define STEADY_NAMES(rate, window)                                                     \
+#define STEADY_NAMES(server, rate, window)                                             \
 	{                                                                              \
-		"misses/Redis, steady, " rate " a second, " window ", pending",        \
-		    "misses/Redis, steady, " rate " a second, " window                 \
+		"misses/" server ", steady, " rate " a second, " window ", pending",   \
+		    "misses/" server ", steady, " rate " a second, " window            \
 		    ", pending in quiet windows",                                      \
-		    "misses/Redis, steady, " rate " a second, " window                 \
+		    "misses/" server ", steady, " rate " a second, " window            \
 		    ", windows that are not quiet",                                    \
-		    "misses/Redis, steady, " rate " a second, " window ", refused",    \
-		    "misses/Redis, steady, " rate " a second, " window                 \
+		    "misses/" server ", steady, " rate " a second, " window            \
+		    ", refused",                                                       \
+		    "misses/" server ", steady, " rate " a second, " window            \
 		    ", round trips of a window"                                        \
 	}
 
 /* Nothing may be refused, and one call in ten thousand may wait. */
-static void add_steady(struct server *server)
+static void add_steadies(struct server *server, struct steady *steadies, size_t count)
 {
-	static struct steady steadies[] = {
-		{ NULL, 1000, SECOND, STEADY_NAMES("1,000", "1 s") },
-		{ NULL, 10000, SECOND, STEADY_NAMES("10,000", "1 s") },
-		{ NULL, 100000, SECOND, STEADY_NAMES("100,000", "1 s") },
-		{ NULL, 1000, SECOND / 10, STEADY_NAMES("1,000", "100 ms") },
-		{ NULL, 10000, SECOND / 10, STEADY_NAMES("10,000", "100 ms") },
-		{ NULL, 100000, SECOND / 10, STEADY_NAMES("100,000", "100 ms") },
-	};
 	static const char *const units[STEADY] = { "%", "%", "%", "%", "" };
 	static const double bars[STEADY] = { 0.01, 0.01, 0, NONE, 2 };
 
-	for (size_t i = 0; i < sizeof(steadies) / sizeof(steadies[0]); i++) {
+	for (size_t i = 0; i < count; i++) {
 		steadies[i].server = server;
 		bench_add_figures(&(struct bench_figures){ .names = steadies[i].names,
 		                                           .count = STEADY,
@@ -448,6 +441,31 @@ static void add_steady(struct server *server)
 		                                           .measure = measure_steady,
 		                                           .arg = &steadies[i] });
 	}
+}
+
+static void add_steady_redis(struct server *server)
+{
+	static struct steady steadies[] = {
+		{ NULL, 1000, SECOND, STEADY_NAMES("Redis", "1,000", "1 s") },
+		{ NULL, 10000, SECOND, STEADY_NAMES("Redis", "10,000", "1 s") },
+		{ NULL, 100000, SECOND, STEADY_NAMES("Redis", "100,000", "1 s") },
+		{ NULL, 1000, SECOND / 10, STEADY_NAMES("Redis", "1,000", "100 ms") },
+		{ NULL, 10000, SECOND / 10, STEADY_NAMES("Redis", "10,000", "100 ms") },
+		{ NULL, 100000, SECOND / 10,
+		  STEADY_NAMES("Redis", "100,000", "100 ms") },
+	};
+
+	add_steadies(server, steadies, sizeof(steadies) / sizeof(steadies[0]));
+}
+
+static void add_steady_postgres(struct server *server)
+{
+	static struct steady steadies[] = {
+		{ NULL, 1000, SECOND, STEADY_NAMES("PostgreSQL", "1,000", "1 s") },
+		{ NULL, 10000, SECOND, STEADY_NAMES("PostgreSQL", "10,000", "1 s") },
+	};
+
+	add_steadies(server, steadies, sizeof(steadies) / sizeof(steadies[0]));
 }
 
 static void add(struct server *server, const char *const latencies[2 * PERCENTILES],
@@ -478,6 +496,7 @@ void ask_misses(void)
 	static const char *const postgres_trips[] = TRIPS("PostgreSQL");
 
 	add(&redis_site, redis_latencies, redis_trips);
-	add_steady(&redis_site);
+	add_steady_redis(&redis_site);
 	add(&postgres_site, postgres_latencies, postgres_trips);
+	add_steady_postgres(&postgres_site);
 }
