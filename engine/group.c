@@ -233,6 +233,7 @@ enum group_result group_begin(struct group *group,
 		group->settings = *settings;
 		group->limit =
 		    settings->law == GROUP_FIXED ? settings->ceiling : settings->start;
+		group->parted = group->limit;
 		agrees = true;
 	}
 	see_grants_it_never_made(group, report);
@@ -283,13 +284,21 @@ static uint64_t limit_by_sum(const struct group *group, uint64_t members)
 }
 
 /* L falls by at most an eighth in each quarter of a lease: nodes that have joined have
- * measured nothing yet. */
-static void lower(struct group *group, uint64_t to)
+ * measured nothing yet.  The shares fall first (GROUP-15). */
+static void follow_sum(struct group *group, uint64_t to)
 {
-	if (group->now_us - group->lowered_us < group->settings.lease_us / 4)
-		return;
-	group->limit = larger(to, group->limit - (group->limit + 7) / 8);
-	group->lowered_us = group->now_us;
+	bool may_fall =
+	    group->now_us - group->lowered_us >= group->settings.lease_us / 4;
+
+	if (may_fall)
+		group->limit = group->parted;
+	if (to > group->parted) {
+		group->parted = to;
+	} else if (to < group->parted && group->limited > 0 && may_fall) {
+		group->parted = larger(to, group->parted - (group->parted + 7) / 8);
+		group->lowered_us = group->now_us;
+	}
+	group->limit = larger(group->limit, group->parted);
 }
 
 static void set_limit(struct group *group, const struct group_estimates *estimates,
@@ -299,11 +308,8 @@ static void set_limit(struct group *group, const struct group_estimates *estimat
 	uint64_t to = s->ceiling;
 
 	if (s->law == GROUP_SUM) {
-		to = clamp(limit_by_sum(group, members), s->floor, s->ceiling);
-		if (to > group->limit)
-			group->limit = to;
-		else if (to < group->limit && group->limited > 0)
-			lower(group, to);
+		follow_sum(group,
+		           clamp(limit_by_sum(group, members), s->floor, s->ceiling));
 		return;
 	}
 	if (s->law != GROUP_FIXED) {
@@ -312,6 +318,7 @@ static void set_limit(struct group *group, const struct group_estimates *estimat
 			return;
 	}
 	group->limit = clamp(to, s->floor, s->ceiling);
+	group->parted = group->limit;
 }
 
 /* ---- Parts ----------------------------------------------------------------------- */
@@ -335,7 +342,7 @@ static uint64_t target_by_demand(const struct group *group, struct group_member 
                                  uint64_t members, uint64_t demand)
 {
 	uint64_t part =
-	    part_of(group, self, members, less(group->limit, group->claimed),
+	    part_of(group, self, members, less(group->parted, group->claimed),
 	            group->hungry + self->weight);
 	bool hungry = self->limited || demand + 1 > part;
 
@@ -346,21 +353,23 @@ static uint64_t target_by_demand(const struct group *group, struct group_member 
 	if (group->lacking > 0)
 		return self->claim;
 	return larger(self->claim,
-	              part_of(group, self, members, group->limit, group->weights));
+	              part_of(group, self, members, group->parted, group->weights));
 }
 
-/* A share is not lowered by parts when nobody else lacks.  One that its node is in want of is
- * not lowered soon after it rose, either; but those that have joined since need not wait. */
+/* A share is not lowered by parts when nobody else lacks, but by what all have above what is
+ * parted (GROUP-15).  One that its node is in want of is not lowered for others soon after it
+ * rose, either; but those that have joined since need not wait. */
 static uint64_t share_by_demand(const struct group *group,
                                 const struct group_member *self, uint64_t target)
 {
-	if (target >= self->share)
-		return target;
-	if (self->hungry > 0 &&
-	    group->now_us - self->raised_us < group->settings.hold_us &&
-	    group->joined_us <= self->raised_us)
-		return self->share;
-	return larger(target, less(self->share, group->lacking));
+	bool is_held = self->hungry > 0 &&
+	               group->now_us - self->raised_us < group->settings.hold_us &&
+	               group->joined_us <= self->raised_us;
+	uint64_t gives = less(group->reserved + self->share, group->parted);
+
+	if (!is_held)
+		gives = larger(gives, group->lacking);
+	return larger(target, less(self->share, gives));
 }
 
 /* ---- Nudges ---------------------------------------------------------------------- */
@@ -380,7 +389,7 @@ static void nudge_to_give(struct group *group, const struct group_member *self,
                           uint64_t lacked)
 {
 	bool is_short = self->lacks > 1 || (self->lacks > 0 && self->share == 0 &&
-	                                    group->members <= group->limit);
+	                                    group->members <= group->parted);
 
 	if (self->lacks > lacked && is_short)
 		group->wanting = 1;
@@ -396,7 +405,7 @@ static void nudge_to_give(struct group *group, const struct group_member *self,
 /* Others lack so many slots, and so many are reserved. */
 static void nudge_to_take(struct group *group, uint64_t lacking, uint64_t reserved)
 {
-	if (lacking == 0 || reserved >= group->limit ||
+	if (lacking == 0 || reserved >= group->parted ||
 	    !may_nudge(group, group->take_us))
 		return;
 	group->nudge |= GROUP_TAKE;
@@ -418,7 +427,7 @@ struct group_nudge group_nudge(const struct group *group)
 		return (struct group_nudge){ 0 };
 	return (struct group_nudge){
 		.whom = group->nudge,
-		.slots = equal ? group->limit : less(group->limit, group->claimed),
+		.slots = equal ? group->parted : less(group->parted, group->claimed),
 		.weights = equal ? group->weights : group->hungry,
 	};
 }
@@ -576,7 +585,7 @@ struct group_grant group_beat(struct group *group, struct group_estimates *estim
 	next.hungry = 0;
 	next.claim = 0;
 	if (next.weight > 0 && group->settings.parts == GROUP_EQUAL)
-		target = part_of(group, &next, members, group->limit, group->weights);
+		target = part_of(group, &next, members, group->parted, group->weights);
 	else if (next.weight > 0)
 		target = target_by_demand(group, &next, members, report->demand);
 	group->weights -= next.weight;

@@ -65,6 +65,9 @@
  *            So no call is let in by a share that was granted since L fell, unless at most L are
  *            then in flight.  Who beats first may lose all that L fell by, and gets its part when
  *            the others have given theirs (spec/decisions/0035).  (H1)
+ *   GROUP-15  Shares are parts of .parted, which is L, or where GROUP_SUM lowers L, what L falls to
+ *            a quarter of a lease later.  Nodes that beat so often have given their parts by then,
+ *            each no more than its own, and L takes nothing from them that it must give back.
  *
  * Proofs.  No clock of the store says that a lease is over: clocks are set.  The group counts
  * the beats that it hears, and each answer tells the number given out last.  A node remembers
@@ -173,7 +176,8 @@ struct group {
 	uint64_t quiet;      /* nothing more is granted until over reaches it */
 	uint64_t generation; /* of the last grant to any member */
 	uint64_t limit;      /* L */
-	uint64_t lowered_us; /* when L last fell; GROUP_SUM */
+	uint64_t parted;     /* L, or what it is about to fall to: GROUP-15 */
+	uint64_t lowered_us; /* when .parted last fell; GROUP_SUM */
 	uint64_t joined_us;  /* when the last member came */
 	uint64_t members;
 	uint64_t reserved;
@@ -190,7 +194,7 @@ struct group {
 	uint64_t give_us; /* when GROUP_GIVE was said last */
 	uint64_t take_us; /* the same, GROUP_TAKE */
 };
-#define GROUP_WORDS (GROUP_SETTINGS_WORDS + 24)
+#define GROUP_WORDS (GROUP_SETTINGS_WORDS + 25)
 
 enum group_nudges {
 	GROUP_GIVE = 1,

@@ -116,6 +116,7 @@ static void at_store(struct queue *queue, struct fleet_node *node, uint64_t now_
 			evict(fleet, &fleet->nodes[i], count);
 	node->grant = group_beat(&fleet->group, &fleet->estimates, &node->record,
 	                         &node->report, next_beat(fleet, node, count));
+	node->granted = fleet->group.parted;
 	note_limit(fleet, now_ns);
 	nudge_others(queue, node, now_ns);
 }
@@ -167,10 +168,10 @@ static void hear_probe(struct queue *queue, uint32_t i, uint64_t now_ns)
 	estimate_probe_told(estimate, node->probe, at, FLEET_BEAT_NS);
 }
 
-/* A slot more than by its old part of L: what does not divide moves by a slot. */
-static bool has_moved(const struct fleet_node *node, uint32_t from, uint64_t limit)
+/* A slot more than by its old part of what there was: what does not divide moves by a slot. */
+static bool has_moved(uint64_t from, uint64_t of, uint64_t to, uint64_t of_now)
 {
-	return (node->member.share - 1) * node->limit > from * limit;
+	return (to - 1) * of > from * of_now;
 }
 
 static void put_in_force(struct queue *queue, uint32_t i, uint64_t now_ns)
@@ -179,14 +180,19 @@ static void put_in_force(struct queue *queue, uint32_t i, uint64_t now_ns)
 	struct fleet_node *node = &fleet->nodes[i];
 	struct queue_node *guard = &queue->nodes[i];
 	uint64_t limit = node->member.told.limit;
+	uint32_t share = node->member.share;
 
-	if (node->member.share > guard->share && now_ns >= fleet->settled_ns) {
+	if (share > guard->share && now_ns >= fleet->settled_ns) {
 		node->rises++;
-		node->moves += has_moved(node, guard->share, limit);
+		node->moves += has_moved(guard->share, node->limit, share, limit);
+		node->takes +=
+		    has_moved(guard->share, node->parted, share, node->granted);
 	}
-	if (node->member.share != guard->share)
+	if (share != guard->share) {
 		node->limit = limit;
-	guard->share = node->member.share;
+		node->parted = node->granted;
+	}
+	guard->share = share;
 }
 
 static void turn_node(struct queue *queue, uint32_t i, uint64_t now_ns)

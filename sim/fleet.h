@@ -46,8 +46,11 @@ struct fleet_node {
 	uint64_t probe;   /* number of the last that it was told */
 	uint64_t refused; /* at the last report */
 	uint64_t limit;   /* L, when its share was granted */
+	uint64_t granted; /* what was parted, in the last answer */
+	uint64_t parted;  /* the same, when its share was granted */
 	uint64_t rises;   /* of its share, from settled_ns on */
 	uint64_t moves;   /* those of them that L did not make: of its part of L */
+	uint64_t takes; /* those that what is parted did not make: from another node */
 };
 
 struct fleet {

@@ -84,7 +84,7 @@ SELECT set_config('statement_timeout', '0', true);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 19; -- no other place says it: embed.py reads it here
+	ours CONSTANT int := 20; -- no other place says it: embed.py reads it here
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -247,6 +247,7 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gale.groups (
 	quiet bigint NOT NULL DEFAULT 0,
 	generation bigint NOT NULL DEFAULT 0,
 	"limit" bigint NOT NULL DEFAULT 0,
+	parted bigint NOT NULL DEFAULT 0,
 	lowered_us bigint NOT NULL DEFAULT 0,
 	joined_us bigint NOT NULL DEFAULT 0,
 	members bigint NOT NULL DEFAULT 0,
@@ -1728,6 +1729,7 @@ BEGIN
 	g.rotate_us := s[8];
 	g.probe_us := s[9];
 	g.limit := CASE WHEN g.law = 0 THEN g.ceiling ELSE g.start END;
+	g.parted := g.limit;
 	IF g.law > 1 AND g.estimates IS NULL THEN
 		g.estimates := array_fill(0, ARRAY[304]);
 	END IF;
@@ -1775,12 +1777,13 @@ BEGIN
 END
 $$;
 
--- L, with the member that reports.
+-- L, with the member that reports, and what is parted (GROUP-15).
 CREATE OR REPLACE FUNCTION gale.set_limit(g gale.groups, m gale.members) RETURNS gale.groups
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
 	busy CONSTANT bigint := g.busy + m.busy;
+	may_fall CONSTANT boolean := g.now_us < g.lowered_us OR g.now_us - g.lowered_us >= g.lease_us / 4;
 	wanted bigint := g.ceiling;
 BEGIN
 	IF g.law = 1 THEN
@@ -1792,14 +1795,21 @@ BEGIN
 		END IF;
 	END IF;
 	wanted := greatest(g.floor, least(wanted, g.ceiling));
-	IF g.law <> 1 OR wanted > g.limit THEN
+	IF g.law <> 1 THEN
 		g.limit := wanted;
-	ELSIF wanted < g.limit AND g.limited + m.limited > 0
-		AND (g.now_us < g.lowered_us OR g.now_us - g.lowered_us >= g.lease_us / 4)
-	THEN
-		g.limit := greatest(wanted, g.limit - (g.limit + 7) / 8);
+		g.parted := wanted;
+		RETURN g;
+	END IF;
+	IF may_fall THEN
+		g.limit := g.parted;
+	END IF;
+	IF wanted > g.parted THEN
+		g.parted := wanted;
+	ELSIF wanted < g.parted AND g.limited + m.limited > 0 AND may_fall THEN
+		g.parted := greatest(wanted, g.parted - (g.parted + 7) / 8);
 		g.lowered_us := g.now_us;
 	END IF;
+	g.limit := greatest(g.limit, g.parted);
 	RETURN g;
 END
 $$;
@@ -1853,9 +1863,9 @@ BEGIN
 	IF m.weight = 0 THEN
 		target := 0;
 	ELSIF g.parts = 1 THEN
-		target := gale.part_of(g, m, g.limit, g.weights + m.weight);
+		target := gale.part_of(g, m, g.parted, g.weights + m.weight);
 	ELSE
-		target := gale.part_of(g, m, greatest(g.limit - g.claimed, 0), g.hungry + m.weight);
+		target := gale.part_of(g, m, greatest(g.parted - g.claimed, 0), g.hungry + m.weight);
 		IF m.limited > 0 THEN
 			m.hungry := m.weight;
 		ELSIF demand + 1 > target THEN
@@ -1865,7 +1875,7 @@ BEGIN
 			m.claim := demand + 1;
 			target := m.claim;
 			IF g.lacking = 0 THEN
-				target := greatest(target, gale.part_of(g, m, g.limit, g.weights + m.weight));
+				target := greatest(target, gale.part_of(g, m, g.parted, g.weights + m.weight));
 			END IF;
 		END IF;
 	END IF;
@@ -1878,16 +1888,13 @@ RETURNS bigint
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
+	is_held CONSTANT boolean := m.hungry > 0 AND g.now_us >= m.raised_us
+		AND g.now_us - m.raised_us < g.hold_us AND g.joined_us <= m.raised_us;
 	share bigint := target;
 BEGIN
-	IF g.parts <> 1 AND m.weight > 0 AND target < m.share THEN
-		IF m.hungry > 0 AND g.now_us >= m.raised_us AND g.now_us - m.raised_us < g.hold_us
-			AND g.joined_us <= m.raised_us
-		THEN
-			share := m.share;
-		ELSE
-			share := greatest(target, m.share - g.lacking);
-		END IF;
+	IF g.parts <> 1 AND m.weight > 0 THEN
+		share := greatest(target, m.share - greatest(g.reserved + m.share - g.parted,
+			CASE WHEN is_held THEN 0 ELSE g.lacking END));
 	END IF;
 	share := least(share, greatest(g.limit - g.reserved, 0));
 	RETURN CASE WHEN g.over < g.quiet THEN least(share, held) ELSE share END;
@@ -1925,7 +1932,7 @@ RETURNS gale.groups
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
-	IF m.lacks > lacked AND (m.lacks > 1 OR m.share = 0 AND g.members <= g.limit) THEN
+	IF m.lacks > lacked AND (m.lacks > 1 OR m.share = 0 AND g.members <= g.parted) THEN
 		g.wanting := 1;
 	END IF;
 	IF g.lacking = 0 THEN
@@ -1946,7 +1953,7 @@ RETURNS gale.groups
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 BEGIN
-	IF lacking > 0 AND reserved < g.limit AND gale.may_nudge(g, g.take_us) THEN
+	IF lacking > 0 AND reserved < g.parted AND gale.may_nudge(g, g.take_us) THEN
 		g.nudge := g.nudge + 2;
 		g.take_us := g.now_us;
 	END IF;
@@ -1963,15 +1970,15 @@ AS $$
 BEGIN
 	IF g.nudge > 0 AND length(g.name) < 2000 AND pg_notification_queue_usage() < 0.5 THEN
 		PERFORM pg_notify('gale', format('%s %s %s %s', encode(g.name, 'hex'), g.nudge,
-			CASE WHEN g.parts = 1 THEN g.limit ELSE greatest(g.limit - g.claimed, 0) END,
+			CASE WHEN g.parts = 1 THEN g.parted ELSE greatest(g.parted - g.claimed, 0) END,
 			CASE WHEN g.parts = 1 THEN g.weights ELSE g.hungry END));
 	END IF;
 	UPDATE gale.groups SET law = g.law, parts = g.parts, start = g.start, floor = g.floor,
 		ceiling = g.ceiling, lease_us = g.lease_us, hold_us = g.hold_us, rotate_us = g.rotate_us,
 		probe_us = g.probe_us, now_us = g.now_us, epoch = g.epoch, life = g.life,
 		lasts_us = g.lasts_us, beats = g.beats, over = g.over, quiet = g.quiet,
-		generation = g.generation, "limit" = g.limit, lowered_us = g.lowered_us,
-		joined_us = g.joined_us, members = g.members, reserved = g.reserved, weights = g.weights,
+		generation = g.generation, "limit" = g.limit, parted = g.parted,
+		lowered_us = g.lowered_us, joined_us = g.joined_us, members = g.members, reserved = g.reserved, weights = g.weights,
 		busy = g.busy, limited = g.limited, hungry = g.hungry, claimed = g.claimed,
 		lacking = g.lacking, in_flight = g.in_flight, nudge = g.nudge, wanting = g.wanting,
 		give_us = g.give_us, take_us = g.take_us, estimates = g.estimates,

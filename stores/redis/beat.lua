@@ -35,9 +35,9 @@ local KEPT = 24 * 60 * MINUTE
 local SUM, MEDIAN, EQUAL = 1, 2, 1
 local GIVE, TAKE = 1, 2
 local GRANTED, STALE, GONE, NAMESAKE, DISAGREES, FULL, GARBLED = 0, 1, 2, 3, 4, 5, 5
-local SETTINGS, GROUP, MEMBER = '<' .. rep('d', 9), '<' .. rep('d', 33), '<' .. rep('d', 16)
+local SETTINGS, GROUP, MEMBER = '<' .. rep('d', 9), '<' .. rep('d', 34), '<' .. rep('d', 16)
 local REPORT, GRANT = '<' .. rep('d', 14), '<' .. rep('I8', 15)
-local NO_GROUP, NO_MEMBER = rep('\0', 264), rep('\0', 128)
+local NO_GROUP, NO_MEMBER = rep('\0', 272), rep('\0', 128)
 local max, min, exact = math.max, math.min, string.format
 
 local function div(a, b)
@@ -55,8 +55,8 @@ local function beat(key, leases, estimates, numbers, node, channel)
 	local kept, own = found[1], found[2]
 	if found.err then return GARBLED end
 	local first, lost, lasted = call('ZRANGE', leases, '0', '1', 'WITHSCORES'), false, 0
-	if not kept or #kept ~= 264 or not first[1] and unpack('<d', kept, 161) > 0 then
-		if kept and #kept >= 72 then lasted = unpack('<d', kept, #kept == 264 and 97 or 41) end
+	if not kept or #kept ~= 272 or not first[1] and unpack('<d', kept, 169) > 0 then
+		if kept and #kept >= 72 then lasted = unpack('<d', kept, #kept == 272 and 97 or 41) end
 		if not (lasted >= 0 and lasted <= KEPT) then lasted = 0 end
 		lost = call('DEL', key, leases, estimates) > 0
 		kept, own, first = nil, nil, {}
@@ -66,8 +66,8 @@ local function beat(key, leases, estimates, numbers, node, channel)
 	local r_incarnation, r_seq, r_epoch, r_generation, held, r_in_flight, r_weight, demand, r_busy,
 		r_estimate, r_limited, leaves, r_life, r_over = unpack(REPORT, numbers, 81)
 	local law, parts, start, floor, ceiling, lease, hold, rotate, probe, instant, epoch, life, lasts, beats,
-		over, quiet, latest, limit, lowered, joined, members, reserved, weights, busy, limited, hungry, claimed, lacking,
-		in_flight, nudge, wanting, give, take = unpack(GROUP, kept or NO_GROUP)
+		over, quiet, latest, limit, parted, lowered, joined, members, reserved, weights, busy, limited, hungry, claimed,
+		lacking, in_flight, nudge, wanting, give, take = unpack(GROUP, kept or NO_GROUP)
 	local incarnation, position, seq, last_beat, share, generation, high, m_in_flight, raised, weight, m_busy,
 		estimate, m_limited, m_hungry, claim, lacks = unpack(MEMBER, own or NO_MEMBER)
 	lasts = max(lasts, lasted)
@@ -101,7 +101,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 	end
 
 	local function nudge_to_take(lacked, had)
-		if lacked > 0 and had < limit and may_nudge(take) then nudge, take = nudge + TAKE, instant end
+		if lacked > 0 and had < parted and may_nudge(take) then nudge, take = nudge + TAKE, instant end
 	end
 
 	-- group_begin, and those whose leases are over
@@ -122,6 +122,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 		if anew then
 			law, parts, start, floor, ceiling, lease, hold, rotate, probe = unpack(SETTINGS, numbers, 9)
 			limit, agrees = law == 0 and ceiling or start, true
+			parted = limit
 		end
 		if latest == 0 and r_generation > 0 and over >= quiet then beats, quiet = beats + 1, beats + 1 end
 		epoch, instant = forgot, now
@@ -207,40 +208,43 @@ local function beat(key, leases, estimates, numbers, node, channel)
 		if to then to = max(floor, min(to, ceiling)) end
 		if law ~= SUM then
 			limit = to and to > 0 and to or limit
-		elseif to > limit then
-			limit = to
-		elseif to < limit and all_limited > 0 and (instant < lowered or instant - lowered >= div(lease, 4)) then
-			limit, lowered = max(to, limit - div(limit + 7, 8)), instant
+			parted = limit
+		else -- follow_sum
+			local may_fall = instant < lowered or instant - lowered >= div(lease, 4)
+			if may_fall then limit = parted end
+			if to > parted then
+				parted = to
+			elseif to < parted and all_limited > 0 and may_fall then
+				parted, lowered = max(to, parted - div(parted + 7, 8)), instant
+			end
+			limit = max(limit, parted)
 		end
 
 		-- part_of, target_by_demand, share_by_demand
-		local function part_of(slots, parted)
+		local function part_of(slots, among)
 			local rank = fmod(position + fmod(div(instant, rotate), members), members)
-			local rest = fmod(slots * weight, parted)
-			local whole = (slots * weight - rest) / parted
-			return rank * parted < rest * members and whole + 1 or whole
+			local rest = fmod(slots * weight, among)
+			local whole = (slots * weight - rest) / among
+			return rank * among < rest * members and whole + 1 or whole
 		end
 		m_hungry, claim, target = 0, 0, 0
 		if weight > 0 and parts == EQUAL then
-			target = part_of(limit, weights + weight)
+			target = part_of(parted, weights + weight)
 		elseif weight > 0 then
-			target = part_of(max(limit - claimed, 0), hungry + weight)
+			target = part_of(max(parted - claimed, 0), hungry + weight)
 			if m_limited > 0 then
 				m_hungry = weight
 			elseif demand + 1 > target then
 				m_hungry, target = weight, min(target, demand + 1)
 			else
 				claim, target = demand + 1, demand + 1
-				if lacking == 0 then target = max(claim, part_of(limit, weights + weight)) end
+				if lacking == 0 then target = max(claim, part_of(parted, weights + weight)) end
 			end
 		end
 		local granted = target
-		if parts ~= EQUAL and weight > 0 and target < share then
-			if m_hungry > 0 and instant >= raised and instant - raised < hold and joined <= raised then
-				granted = share
-			else
-				granted = max(target, share - lacking)
-			end
+		if parts ~= EQUAL and weight > 0 then
+			local is_held = m_hungry > 0 and instant >= raised and instant - raised < hold and joined <= raised
+			granted = max(target, share - max(reserved + share - parted, is_held and 0 or lacking))
 		end
 		granted = min(granted, max(limit - reserved, 0))
 		if over < quiet then granted = min(granted, held) end
@@ -260,7 +264,7 @@ local function beat(key, leases, estimates, numbers, node, channel)
 		in_flight = in_flight + m_in_flight
 
 		-- nudge_to_give
-		if lacks > lacked and (lacks > 1 or share == 0 and members <= limit) then wanting = 1 end
+		if lacks > lacked and (lacks > 1 or share == 0 and members <= parted) then wanting = 1 end
 		if lacking == 0 then wanting = 0 end
 		if wanting > 0 and may_nudge(give) then nudge, give, wanting = GIVE, instant, 0 end
 		nudge_to_take(lacking - lacks, reserved)
@@ -277,11 +281,11 @@ local function beat(key, leases, estimates, numbers, node, channel)
 	end
 
 	local group = pack(GROUP, law, parts, start, floor, ceiling, lease, hold, rotate, probe, instant, epoch,
-		life, lasts, beats, over, quiet, latest, limit, lowered, joined, members, reserved, weights, busy, limited,
+		life, lasts, beats, over, quiet, latest, limit, parted, lowered, joined, members, reserved, weights, busy, limited,
 		hungry, claimed, lacking, in_flight, nudge, wanting, give, take)
 	if nudge > 0 then
 		local equal = parts == EQUAL
-		try('PUBLISH', channel, pack('<ddd', nudge, equal and limit or max(limit - claimed, 0),
+		try('PUBLISH', channel, pack('<ddd', nudge, equal and parted or max(parted - claimed, 0),
 			equal and weights or hungry) .. key)
 	end
 	if result == GRANTED then

@@ -253,6 +253,11 @@ mutant engine/group.c 'what others have is not taken off (GROUP-2)' \
 mutant engine/group.c 'when L falls, a node keeps its part (GROUP-14)' \
 	'share = smaller(share, less(group->limit, group->reserved));' \
 	'share = smaller(share, larger(less(group->limit, group->reserved), smaller(target, report->held)));' groups
+mutant engine/group.c 'L falls before the shares (GROUP-15)' \
+	'group->limit = larger(group->limit, group->parted);' 'group->limit = group->parted;' groups
+mutant engine/group.c 'shares do not fall before L (GROUP-15)' \
+	'uint64_t gives = less(group->reserved + self->share, group->parted);' \
+	'uint64_t gives = less(group->reserved + self->share, group->limit);' groups
 mutant engine/group.c 'what is not confirmed is not reserved (GROUP-3)' \
 	'larger(applied ? 0 : self->high, report->held)' 'larger(applied ? 0 : 0, report->held)' groups
 mutant engine/group.c 'what a node has lowered by itself is not free (GROUP-13)' \

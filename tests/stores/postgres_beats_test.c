@@ -99,7 +99,7 @@ static void expect_group(const struct beats *b)
 	            "rotate_us, probe_us, now_us, epoch, life, lasts_us, beats, over, "
 	            "quiet, "
 	            "generation, "
-	            "\"limit\", lowered_us, joined_us, members, reserved, "
+	            "\"limit\", parted, lowered_us, joined_us, members, reserved, "
 	            "weights, busy, limited, hungry, claimed, lacking, in_flight, "
 	            "nudge, wanting, give_us, take_us",
 	            "groups", b, NULL),

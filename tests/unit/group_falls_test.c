@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * group_falls_test.c -- calls in flight while L falls, by hand and by lot (GROUP-14).
+ * group_falls_test.c -- calls in flight while L falls, by hand and by lot (GROUP-14, GROUP-15).
  *
- * L is the least of the estimates that nodes report.  No time passes, so no lease ends.  An answer comes
- * at once, or is lost.
+ * L is the least of the estimates that nodes report, or what they keep busy together and its roots.  Nodes
+ * prove nothing, so no lease ends.  An answer comes at once, or is lost.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,20 +40,23 @@ struct crowd {
 	struct group_settings settings;
 	struct node nodes[NODES];
 	size_t count;
+	uint64_t now;
 	uint64_t falls;
 	struct chance chance;
 };
 
-static struct crowd crowd_of(enum group_parts parts, size_t count, uint64_t estimate)
+static struct crowd crowd_of(enum group_law law, enum group_parts parts, size_t count,
+                             uint64_t estimate)
 {
-	struct crowd crowd = { .settings = { .law = GROUP_MIN,
+	struct crowd crowd = { .settings = { .law = law,
 		                             .parts = parts,
 		                             .start = estimate,
 		                             .floor = 1,
 		                             .ceiling = SLOTS_MOST,
 		                             .lease_us = LEASE,
 		                             .rotate_us = 1000 * LEASE },
-		               .count = count };
+		               .count = count,
+		               .now = NOW };
 
 	for (size_t i = 0; i < count; i++)
 		crowd.nodes[i] = (struct node){ .weight = 1, .estimate = estimate };
@@ -73,6 +76,7 @@ static struct group_report report_of(struct crowd *crowd, size_t i)
 		.weight = node->weight,
 		.demand = SLOTS_MOST,
 		.estimate = node->estimate,
+		.busy = node->estimate * GROUP_BUSY_ONE / crowd->count,
 		.limited = 1,
 	};
 }
@@ -85,8 +89,9 @@ static uint64_t beat(struct crowd *crowd, size_t i, bool is_heard)
 	uint64_t before = crowd->group.limit;
 	struct group_grant grant;
 
-	assert_int_equal(group_begin(&crowd->group, &crowd->settings, &report, NOW, 0),
-	                 GROUP_GRANTED);
+	assert_int_equal(
+	    group_begin(&crowd->group, &crowd->settings, &report, crowd->now, 0),
+	    GROUP_GRANTED);
 	grant = group_beat(&crowd->group, &crowd->estimates, &node->member, &report, 0);
 	assert_int_equal(grant.result, GROUP_GRANTED);
 	crowd->falls += grant.limit < before;
@@ -137,7 +142,7 @@ static void enter_all(struct crowd *crowd)
  * part. */
 static void calls_that_outlast_the_fall(void **state)
 {
-	struct crowd crowd = crowd_of(GROUP_EQUAL, 2, 20);
+	struct crowd crowd = crowd_of(GROUP_MIN, GROUP_EQUAL, 2, 20);
 	struct node *a = &crowd.nodes[0], *b = &crowd.nodes[1];
 
 	(void)state;
@@ -165,16 +170,78 @@ static void calls_that_outlast_the_fall(void **state)
 	assert_int_equal(in_flight_of(&crowd), 10);
 }
 
+/* L is 34, and falls to 29 and to 25.  Each node gives its own part, whichever beats first, and none gets
+ * anything back.  GROUP-15 */
+static void each_node_gives_its_own_part(void **state)
+{
+	static const enum group_parts parts[] = { GROUP_BY_DEMAND, GROUP_EQUAL };
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct crowd crowd = crowd_of(GROUP_SUM, parts[i], 2, 16);
+		struct node *a = &crowd.nodes[0], *b = &crowd.nodes[1];
+
+		for (int j = 0; j < 6; j++)
+			beat(&crowd, (size_t)j % 2, true);
+		enter_all(&crowd);
+		assert_int_equal(a->in_flight, 17);
+		assert_int_equal(b->in_flight, 17);
+
+		a->estimate = b->estimate = 6;
+		crowd.now += LEASE;
+		assert_in_range(beat(&crowd, 0, true), 14, 15);
+		assert_int_equal(beat(&crowd, 0, true), a->grant.share);
+		assert_int_equal(a->grant.limit, 34);
+		assert_int_equal(beat(&crowd, 1, true), 29 - a->grant.share);
+		a->in_flight = b->in_flight = 0;
+		enter_all(&crowd);
+		assert_int_equal(in_flight_of(&crowd), 29);
+		assert_int_equal(beat(&crowd, 0, true) + beat(&crowd, 1, true), 29);
+
+		crowd.now += LEASE / 4;
+		assert_in_range(beat(&crowd, 1, true), 12, 13);
+		assert_int_equal(b->grant.limit, 29);
+		assert_int_equal(beat(&crowd, 0, true), 25 - b->grant.share);
+	}
+}
+
+/* The calls of a go on for longer than L takes to fall: b lets none in above L. */
+static void calls_that_outlast_a_fall_of_the_sum(void **state)
+{
+	struct crowd crowd = crowd_of(GROUP_SUM, GROUP_BY_DEMAND, 2, 16);
+	struct node *a = &crowd.nodes[0], *b = &crowd.nodes[1];
+
+	(void)state;
+	for (int i = 0; i < 6; i++)
+		beat(&crowd, (size_t)i % 2, true);
+	while (enter(&crowd, 0))
+		;
+	a->estimate = b->estimate = 6;
+	crowd.now += LEASE;
+	for (uint64_t limit = 34; limit > 17; limit = crowd.group.limit) {
+		beat(&crowd, 0, true);
+		beat(&crowd, 1, true);
+		assert_true(b->grant.share <= limit - 17);
+		while (enter(&crowd, 1))
+			;
+		assert_true(in_flight_of(&crowd) <= crowd.group.limit);
+		b->in_flight = 0;
+		crowd.now += LEASE / 4;
+	}
+	assert_int_equal(beat(&crowd, 1, true), 0);
+}
+
 /* ---- By lot ----------------------------------------------------------------------- */
 
 static struct crowd draw_crowd(uint64_t seed)
 {
 	struct chance chance = { seed };
+	enum group_law law = chance_one_in(&chance, 2) ? GROUP_MIN : GROUP_SUM;
 	enum group_parts parts =
 	    chance_one_in(&chance, 2) ? GROUP_EQUAL : GROUP_BY_DEMAND;
 	size_t count = chance_between(&chance, 2, NODES);
 	struct crowd crowd =
-	    crowd_of(parts, count, chance_between(&chance, 2, SLOTS_MOST));
+	    crowd_of(law, parts, count, chance_between(&chance, 2, SLOTS_MOST));
 
 	for (size_t i = 0; i < crowd.count; i++) {
 		crowd.nodes[i].weight = chance_between(&chance, 1, 3);
@@ -192,6 +259,7 @@ static void step_by_lot(struct crowd *crowd)
 	if (chance_one_in(&crowd->chance, 3)) {
 		if (chance_one_in(&crowd->chance, 10))
 			node->estimate = chance_between(&crowd->chance, 1, SLOTS_MOST);
+		crowd->now += chance_below(&crowd->chance, LEASE / 8);
 		beat(crowd, i, !chance_one_in(&crowd->chance, 8));
 	} else if (!chance_one_in(&crowd->chance, 3)) {
 		enter(crowd, i);
@@ -230,6 +298,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(calls_that_outlast_the_fall),
+		cmocka_unit_test(each_node_gives_its_own_part),
+		cmocka_unit_test(calls_that_outlast_a_fall_of_the_sum),
 		cmocka_unit_test(who_has_heard_of_the_fall_lets_nothing_in_above_it),
 	};
 

@@ -62,7 +62,7 @@ static struct group_grant beat(struct scene *s, int node, uint64_t now,
 struct sum {
 	int node;
 	uint64_t busy; /* slots */
-	uint64_t limited, now, limit;
+	uint64_t limited, now, limit, parted;
 };
 
 static void sums(struct scene *s, const struct sum *rows, size_t count)
@@ -72,29 +72,30 @@ static void sums(struct scene *s, const struct sum *rows, size_t count)
 			                       .limited = rows[i].limited };
 		uint64_t limit = beat(s, rows[i].node, rows[i].now, report).limit;
 
-		if (limit != rows[i].limit)
-			fail_msg("row %zu: %ju", i, (uintmax_t)limit);
+		if (limit != rows[i].limit || s->group.parted != rows[i].parted)
+			fail_msg("row %zu: %ju, %ju", i, (uintmax_t)limit,
+			         (uintmax_t)s->group.parted);
 	}
 }
 
 /* Busy, four roots of that, and one for each member.  It rises at once; it falls where a node is
- * limited, by an eighth in each quarter of a lease. */
+ * limited, by an eighth in each quarter of a lease, and what is parted a quarter before.  GROUP-15 */
 static void the_limit_follows_what_is_busy(void **state)
 {
 	static const struct sum rows[] = {
-		{ 0, 16, 1, 1, 33 },               /* 16 + 16 + 1 */
-		{ 1, 9, 1, 2, 47 },                /* 25 + 20 + 2 */
-		{ 0, 91, 1, 3, 142 },              /* 100 + 40 + 2 */
-		{ 1, 9, 0, 4, 142 },               /* the same */
-		{ 0, 0, 0, LEASE, 142 },           /* 23 are enough, but none lacks */
-		{ 1, 9, 0, LEASE + QUARTER, 142 }, /* nor here */
-		{ 0, 0, 1, 2 * LEASE, 124 },       /* less 17.75, rounded up */
-		{ 1, 9, 0, 2 * LEASE + 1, 124 },   /* it has just fallen */
-		{ 1, 9, 1, 2 * LEASE + QUARTER - 1, 124 },
-		{ 1, 9, 0, 2 * LEASE + QUARTER, 108 }, /* less 15.5 */
-		{ 0, 0, 0, 3 * LEASE, 108 },           /* none lacks any more */
-		{ 0, 4, 1, 4 * LEASE, 94 },            /* less 13.5 */
-		{ 0, 91, 1, 4 * LEASE + 1, 142 },      /* at once */
+		{ 0, 16, 1, 1, 33, 33 },      /* 16 + 16 + 1 */
+		{ 1, 9, 1, 2, 47, 47 },       /* 25 + 20 + 2 */
+		{ 0, 91, 1, 3, 142, 142 },    /* 100 + 40 + 2 */
+		{ 1, 9, 0, 4, 142, 142 },     /* the same */
+		{ 0, 0, 0, LEASE, 142, 142 }, /* 23 are enough, but none lacks */
+		{ 1, 9, 0, LEASE + QUARTER, 142, 142 }, /* nor here */
+		{ 0, 0, 1, 2 * LEASE, 142, 124 },       /* less 17.75, rounded up */
+		{ 1, 9, 0, 2 * LEASE + 1, 142, 124 },   /* it has just fallen */
+		{ 1, 9, 1, 2 * LEASE + QUARTER - 1, 142, 124 },
+		{ 1, 9, 0, 2 * LEASE + QUARTER, 124, 108 }, /* less 15.5 */
+		{ 0, 0, 0, 3 * LEASE, 108, 108 },           /* none lacks any more */
+		{ 0, 4, 1, 4 * LEASE, 108, 94 },            /* less 13.5 */
+		{ 0, 91, 1, 4 * LEASE + 1, 142, 142 },      /* at once */
 	};
 	struct scene s = scene_of(GROUP_SUM, 10, 1, 1000);
 
@@ -105,12 +106,13 @@ static void the_limit_follows_what_is_busy(void **state)
 static void it_falls_no_deeper_than_what_is_busy(void **state)
 {
 	static const struct sum rows[] = {
-		{ 0, 25, 1, LEASE, 46 },
-		{ 0, 22, 1, 2 * LEASE, 41 }, /* an eighth is 40; 4 * root(22) is 18 */
-		{ 0, 0, 1, 3 * LEASE, 35 },
-		{ 0, 0, 1, 4 * LEASE, 30 },
-		{ 0, 0, 1, 5 * LEASE, 30 },    /* the floor */
-		{ 0, 1000, 1, 6 * LEASE, 60 }, /* the ceiling */
+		{ 0, 25, 1, LEASE, 46, 46 },
+		{ 0, 22, 1, 2 * LEASE, 46,
+		  41 }, /* an eighth is 40; 4 * root(22) is 18 */
+		{ 0, 0, 1, 3 * LEASE, 41, 35 },
+		{ 0, 0, 1, 4 * LEASE, 35, 30 },
+		{ 0, 0, 1, 5 * LEASE, 30, 30 },    /* the floor */
+		{ 0, 1000, 1, 6 * LEASE, 60, 60 }, /* the ceiling */
 	};
 	struct scene s = scene_of(GROUP_SUM, 30, 30, 60);
 

@@ -211,6 +211,7 @@ static inline void shelf_unfold(const struct shelf_world *w, const struct shelf 
 		words->group.quiet = (uint64_t)SHELF_OVER + shelf->quiet;
 	words->group.generation = 1; /* a grant was made, to somebody */
 	words->group.limit = shelf->limit;
+	words->group.parted = shelf->limit; /* of each law but GROUP_SUM */
 	for (int n = 0; n < SHELF_NODES; n++) {
 		const struct row *r = &shelf->rows[n];
 
