@@ -565,8 +565,7 @@ static void pay(struct escrow *escrow, uint32_t number)
 {
 	struct escrow_tenant *tenant = &escrow->tenants[number];
 
-	if (tenant->debt > 0)
-		tenant->debt -= escrow_ask_ahead(escrow, number, tenant->debt);
+	tenant->debt -= escrow_ask_ahead(escrow, number, tenant->debt);
 }
 
 /* What it has got from the node's share for those whose guarantees are not used.  TREE-3 */
@@ -637,7 +636,8 @@ struct escrow_answer escrow_ask(struct escrow *escrow, uint32_t number, uint64_t
 
 	gale_assert(!tenant->below);
 	be_seen(escrow, number, now_us);
-	pay(escrow, number);
+	if (tenant->debt > 0)
+		pay(escrow, number);
 	answer.reset_us = escrow->window + escrow->set.period_us - escrow->now_us;
 	if (cost > escrow_most(escrow, number))
 		answer.retry_us = GALE_NEVER;

@@ -79,7 +79,7 @@ uint64_t escrow_level_of(const struct escrow *escrow,
 
 void escrow_note_used(struct escrow *escrow, const struct escrow_tenant *tenant)
 {
-	if (tenant->stand == ESCROW_UNDER)
+	if (tenant->stand == ESCROW_UNDER && !escrow->set.parted)
 		escrow->floor =
 		    greater(escrow->floor, level_at(escrow, tenant, tenant->used));
 }

@@ -288,8 +288,8 @@ static struct escrow_answer ask_escrow(struct gale_tenant *tenant, uint64_t cost
 	return answer.admitted ? answer : escrow_ask(escrow, number, cost, now_us);
 }
 
-static struct gale_answer ask_locked(struct gale_tenant *tenant, uint64_t cost,
-                                     mono now)
+static struct escrow_answer ask_locked(struct gale_tenant *tenant, uint64_t cost,
+                                       mono now, enum gale_why *ret_why)
 {
 	uint64_t now_us = utc_us(tenant->budget, now), ahead = 0;
 	struct escrow_answer answer;
@@ -307,14 +307,8 @@ static struct gale_answer ask_locked(struct gale_tenant *tenant, uint64_t cost,
 	if (why != GALE_WHY_TOO_MUCH)
 		ahead = fill_purse(tenant, &answer);
 	store_relaxed(&tenant->till.left, answer.remaining - ahead);
-	return (struct gale_answer){
-		.verdict = answer.admitted ? GALE_ALLOW : GALE_DENY,
-		.why = why,
-		.limit = answer.share,
-		.remaining = answer.remaining,
-		.reset_after_us = answer.reset_us,
-		.retry_after_us = answer.retry_us,
-	};
+	*ret_why = why;
+	return answer;
 }
 
 /* It has not been taken out, nor been cut off by its parent's end. */
@@ -324,27 +318,37 @@ static bool is_there(const struct gale_tenant *tenant)
 	       tenant->locked.family->handles[tenant->locked.number] == tenant;
 }
 
-/* TENANT-5.  ret_units: of a hold; or NULL */
+/* TENANT-5.  ret_units: of a hold; or NULL.  The answer is made where it is returned, word by word: a
+ * copy would read two words at a time that have just been written one by one, and a processor waits
+ * for that as long as for a lock. */
 static struct gale_answer ask(struct gale_seat *seat, struct gale_tenant *tenant,
                               uint64_t cost, struct tenant_units *ret_units)
 {
-	struct gale_answer answer = { .verdict = GALE_DENY };
+	struct escrow_answer answer = { 0 };
+	enum gale_why why;
 
-	lock_take(&tenant->budget->lock);
+	latch_take(&tenant->budget->lock);
 	if (!is_there(tenant))
-		answer.why = GALE_WHY_CLOSED;
+		why = GALE_WHY_CLOSED;
 	else if (tenant->locked.below)
-		answer.why = GALE_WHY_BAD_ASK;
+		why = GALE_WHY_BAD_ASK;
 	else
-		answer = ask_locked(tenant, cost, seat_now(seat));
-	if (ret_units && answer.verdict == GALE_ALLOW)
+		answer = ask_locked(tenant, cost, seat_now(seat), &why);
+	if (ret_units && answer.admitted)
 		*ret_units = (struct tenant_units){
 			.units = cost,
 			.window = word_of(tenant->budget,
 			                  tenant->locked.family->escrow.window),
 		};
-	lock_drop(&tenant->budget->lock);
-	return answer;
+	latch_drop(&tenant->budget->lock);
+	return (struct gale_answer){
+		.verdict = answer.admitted ? GALE_ALLOW : GALE_DENY,
+		.why = why,
+		.limit = answer.share,
+		.remaining = answer.remaining,
+		.reset_after_us = answer.reset_us,
+		.retry_after_us = answer.retry_us,
+	};
 }
 
 struct gale_answer escrowed_ask(struct gale_seat *seat, struct gale_tenant *tenant,
@@ -359,9 +363,9 @@ uint64_t escrowed_most(struct gale_tenant *tenant)
 {
 	uint64_t most;
 
-	lock_take(&tenant->budget->lock);
+	latch_take(&tenant->budget->lock);
 	most = escrow_most(&tenant->locked.family->escrow, tenant->locked.number);
-	lock_drop(&tenant->budget->lock);
+	latch_drop(&tenant->budget->lock);
 	return most;
 }
 
@@ -377,7 +381,7 @@ void escrowed_settle(struct gale_seat *seat, struct gale_tenant *tenant,
 	struct gale_budget *budget = tenant->budget;
 	uint64_t window = window_of(budget, units->window);
 
-	lock_take(&budget->lock);
+	latch_take(&budget->lock);
 	go_on_to(tenant, utc_us(budget, seat_look(seat)));
 	give_back(tenant, back, window);
 	if (over > 0 && is_there(tenant) && !tenant->locked.below) {
@@ -387,7 +391,7 @@ void escrowed_settle(struct gale_seat *seat, struct gale_tenant *tenant,
 	}
 	if (back > 0)
 		store_relaxed(&tenant->till.denied, 0);
-	lock_drop(&budget->lock);
+	latch_drop(&budget->lock);
 }
 
 void escrowed_stats(struct gale_tenant *tenant, struct gale_tenant_counts *ret_counts)

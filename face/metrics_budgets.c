@@ -119,9 +119,9 @@ static struct budget_counts counts_of_name(const struct gale_runtime *runtime,
 
 	EACH_OF_NAME(runtime, budget, first)
 	{
-		lock_take(&budget->lock);
+		latch_take(&budget->lock);
 		budget_add_counts(budget, &sum);
-		lock_drop(&budget->lock);
+		latch_drop(&budget->lock);
 	}
 	return sum;
 }
@@ -220,9 +220,9 @@ static struct roster tenants_of_name(const struct gale_runtime *runtime,
 
 	EACH_OF_NAME(runtime, budget, first)
 	{
-		lock_take(&budget->lock);
+		latch_take(&budget->lock);
 		add_tenants(&roster, budget);
-		lock_drop(&budget->lock);
+		latch_drop(&budget->lock);
 	}
 	return roster;
 }

@@ -5,12 +5,10 @@
  *
  * Threads   offence_note_as: the seat's own.  gale_offenders_write: any.
  */
-#define _POSIX_C_SOURCE 200809L
 #include "face/offences.h"
 
 #include <inttypes.h>
 #include <string.h>
-#include <time.h>
 
 #include "engine/check.h"
 #include "face/lend.h"
@@ -34,14 +32,11 @@ void offence_note_as(struct gale_limiter *limiter, const void *key, size_t key_l
 
 /* ---- The text --------------------------------------------------------------------- */
 
-/* Who has it holds it for less than a microsecond, unless it does not run now. */
 static void add_table(struct offenders *sum, struct gale_limiter *limiter)
 {
-	const struct timespec pause = { .tv_nsec = 50000 };
 	struct offenders offenders;
 
-	while (!latch_try(&limiter->latch))
-		(void)nanosleep(&pause, NULL);
+	latch_take(&limiter->latch);
 	offenders = limiter->offenders;
 	latch_drop(&limiter->latch);
 	gale_audit(offenders_valid(&offenders));

@@ -39,7 +39,6 @@ static void budget_die(struct handle *self)
 	}
 	family_close(&budget->locked.family, allocator);
 	memory_give(allocator, budget->alones, budget->room * sizeof(*budget->alones));
-	lock_destroy(&budget->lock);
 }
 
 static uint64_t release_of(const struct gale_budget_config *config)
@@ -140,7 +139,6 @@ static enum gale_err open_budget(struct gale_runtime *runtime,
 
 	if (!budget)
 		return GALE_ERR_MEMORY;
-	lock_init(&budget->lock);
 	list_init(&budget->locked.named);
 	copy_name(budget->name, config->name);
 	budget->room = config->max_tenants ? config->max_tenants : most;
@@ -216,13 +214,13 @@ enum gale_err gale_budget_set_limit(struct gale_budget *budget, uint64_t limit)
 		return err;
 	if (limit < 1 || limit > GALE_UNITS_MAX)
 		return GALE_ERR_BUDGET_LIMIT;
-	lock_take(&budget->lock);
+	latch_take(&budget->lock);
 	fault = escrow_set_limit(&budget->locked.family.escrow, limit);
 	if (!is_shared(budget))
 		escrowed_take_back_all(&budget->locked.family);
 	else if (fault == FAIR_GOOD)
 		shared_set_limit(budget, limit); /* in the same order as escrow's */
-	lock_drop(&budget->lock);
+	latch_drop(&budget->lock);
 	return error_of_fault(fault);
 }
 
@@ -338,9 +336,9 @@ static void take_out(struct gale_budget *budget, struct gale_tenant *tenant)
 
 static void remove_tenant(struct gale_budget *budget, struct gale_tenant *tenant)
 {
-	lock_take(&budget->lock);
+	latch_take(&budget->lock);
 	take_out(budget, tenant);
-	lock_drop(&budget->lock);
+	latch_drop(&budget->lock);
 }
 
 static enum gale_err add_tenant(struct gale_budget *budget,
@@ -351,7 +349,7 @@ static enum gale_err add_tenant(struct gale_budget *budget,
 	struct family *family;
 	enum gale_err err;
 
-	lock_take(&budget->lock);
+	latch_take(&budget->lock);
 	if (is_shared(budget) && has_name(budget, tenant->name))
 		err = GALE_ERR_TENANT_NAME;
 	else
@@ -370,7 +368,7 @@ static enum gale_err add_tenant(struct gale_budget *budget,
 		if (err != GALE_ERR_OK)
 			take_out(budget, tenant);
 	}
-	lock_drop(&budget->lock);
+	latch_drop(&budget->lock);
 	return err == GALE_ERR_OK ? error_of_fault(fault) : err;
 }
 
@@ -379,9 +377,9 @@ static enum gale_err check_alone(struct gale_budget *budget,
 {
 	uint64_t limit;
 
-	lock_take(&budget->lock);
+	latch_take(&budget->lock);
 	limit = budget->locked.family.escrow.set.limit;
-	lock_drop(&budget->lock);
+	latch_drop(&budget->lock);
 	if (alone == 0 || (is_shared(budget) && alone <= limit && alone <= terms->cap))
 		return GALE_ERR_OK;
 	return GALE_ERR_ALONE_UNITS;
@@ -444,7 +442,7 @@ static enum fair_fault change_tenant(struct gale_budget *budget,
 {
 	enum fair_fault fault;
 
-	lock_take(&budget->lock);
+	latch_take(&budget->lock);
 	if (!is_shared(budget))
 		escrowed_empty(tenant);
 	fault =
@@ -452,7 +450,7 @@ static enum fair_fault change_tenant(struct gale_budget *budget,
 	store_relaxed(&tenant->till.denied, 0);
 	if (!is_shared(budget))
 		escrowed_take_back_all(&budget->locked.family);
-	lock_drop(&budget->lock);
+	latch_drop(&budget->lock);
 	return fault;
 }
 
@@ -506,9 +504,9 @@ void gale_budget_close(struct gale_budget *budget)
 	if (is_open(&budget->handle) && is_shared(budget))
 		shared_close(budget);
 	else if (is_open(&budget->handle)) {
-		lock_take(&budget->lock);
+		latch_take(&budget->lock);
 		escrowed_empty_all(&budget->locked.family);
-		lock_drop(&budget->lock);
+		latch_drop(&budget->lock);
 	}
 	handle_close(&budget->handle);
 }
@@ -653,9 +651,9 @@ enum gale_err gale_tenant_stats_sized(struct gale_tenant *tenant,
 		return err;
 	if (!ret_stats)
 		return GALE_ERR_RET;
-	lock_take(&tenant->budget->lock);
+	latch_take(&tenant->budget->lock);
 	tenant_counts(tenant, &counts);
-	lock_drop(&tenant->budget->lock);
+	latch_drop(&tenant->budget->lock);
 	return sized_write(ret_stats, stats_bytes, &counts, sizeof(counts))
 	           ? GALE_ERR_OK
 	           : GALE_ERR_SIZE;

@@ -46,6 +46,7 @@
 #include "coordinator/till.h"
 #include "face/face.h"
 #include "face/family.h"
+#include "runtime/latch.h"
 
 /* Units that a hold has of one window. */
 struct tenant_units {
@@ -82,7 +83,7 @@ struct gale_budget {
 	    *store;       /* that it is shared over; NULL: it is this process's */
 	struct fund fund; /* of one that is shared */
 	struct fund_alone *alones; /* the fund's; room for as many */
-	struct lock lock;
+	struct latch lock;
 	struct {
 		struct family family;
 		uint32_t open;     /* tenants, of all families */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * latch.h -- a lock of one word that an ask may try, and never waits for.
+ * latch.h -- a lock of one word, for what is held for less than a microsecond as a rule.
  *
- * It calls nothing, so what holds it can be inside of an ask.  All zero, it is open.
+ * To take it is one swap, and to drop it is a store: struct lock, which can wake those that wait,
+ * swaps to be dropped, too.  Who waits for a latch looks at it again and again, and sleeps in
+ * between if its holder does not run.  All zero, it is open.
  *
- * Threads   Any.  Who must have it tries again after a pause, and is no ask.
+ * Threads   Any.
  *
  * Ordering
  *
@@ -27,6 +29,15 @@ struct CAPABILITY("latch") latch {
 static inline UNCHECKED bool latch_try(struct latch *latch) TAKES_IF_TRUE(*latch)
 {
 	return !swap_acquire(&latch->taken, true); /* unlatched */
+}
+
+/* Takes it after all. */
+void latch_wait(struct latch *latch) TAKES(*latch);
+
+static inline UNCHECKED void latch_take(struct latch *latch) TAKES(*latch)
+{
+	if (!latch_try(latch))
+		latch_wait(latch);
 }
 
 static inline UNCHECKED void latch_drop(struct latch *latch) DROPS(*latch)

@@ -8,17 +8,9 @@
 #include "runtime/lock.h"
 
 #include "engine/check.h"
+#include "runtime/pause.h"
 
 #define TRIES 64 /* a step under a lock takes far less than this many pauses */
-
-static void pause_briefly(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-	__builtin_ia32_pause();
-#elif defined(__aarch64__)
-	__asm__ volatile("yield");
-#endif
-}
 
 void lock_init(struct lock *lock)
 {

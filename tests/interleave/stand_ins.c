@@ -82,6 +82,20 @@ UNCHECKED void lock_drop(struct lock *lock)
 	model_unlock(lock);
 }
 
+/* Of shadow_latch/runtime/latch.h. */
+void latch_take(const void *latch);
+void latch_drop(const void *latch);
+
+void latch_take(const void *latch)
+{
+	model_lock(latch);
+}
+
+void latch_drop(const void *latch)
+{
+	model_unlock(latch);
+}
+
 _Noreturn void gale_panic(const char *file, int line, const char *what)
 {
 	model_fail(file, line, what);

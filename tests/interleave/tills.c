@@ -258,11 +258,11 @@ UNCHECKED void till_is_closed(void)
 {
 	struct gale_tenant *tenant = &s->tenants[0];
 
-	lock_take(&s->budget.lock);
+	latch_take(&s->budget.lock);
 	escrowed_empty(tenant);
 	escrow_remove(&tenant->locked.family->escrow, tenant->locked.number);
 	s->handles[tenant->locked.number] = NULL;
-	lock_drop(&s->budget.lock);
+	latch_drop(&s->budget.lock);
 	store_relaxed(&tenant->handle.closed, true);
 	s->closed = true;
 }
@@ -274,7 +274,7 @@ UNCHECKED void till_has_all_units(void)
 	struct escrow *escrow = &s->budget.locked.family.escrow;
 	uint64_t used = BEFORE, debt;
 
-	lock_take(&s->budget.lock);
+	latch_take(&s->budget.lock);
 	for (int i = 0; i < TENANTS; i++)
 		if (s->handles[s->tenants[i].locked.number])
 			escrowed_empty(&s->tenants[i]);
@@ -287,5 +287,5 @@ UNCHECKED void till_has_all_units(void)
 		must_hold(escrow->used == 1 || escrow->used == 1 + HELD);
 	else
 		must_hold(escrow->used + debt == used);
-	lock_drop(&s->budget.lock);
+	latch_drop(&s->budget.lock);
 }

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: MIT */
+/* SPDX-FileCopyrightText: the gale authors */
+/*
+ * pause.h -- who waits for a word does not hurry.
+ *
+ * Threads   Any.
+ */
+#ifndef RUNTIME_PAUSE_H
+#define RUNTIME_PAUSE_H
+
+/* The processor does something else for some tens of cycles. */
+static inline void pause_briefly(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+#endif
