@@ -159,21 +159,22 @@ static uint64_t idle_looks(const struct borrow_terms *terms)
 }
 
 /* How many times as long as in a small fleet. */
-static uint64_t patience(const struct borrow *self)
+static uint64_t patience(const struct borrow_terms *terms, const struct borrow *self)
 {
-	return 1 + self->holders / BORROW_HOPERS;
+	return 1 +
+	       self->holders / larger(BORROW_HOPERS, terms->capacity / BORROW_WORTH);
 }
 
 /* The most looks until the store is asked again.  BORROW-4 */
 static uint64_t hope_looks_most(const struct borrow_terms *terms,
                                 const struct borrow *self)
 {
-	return patience(self) * idle_looks(terms);
+	return patience(terms, self) * idle_looks(terms);
 }
 
 static void hope(const struct borrow_terms *terms, struct borrow *self)
 {
-	uint64_t looks = patience(self) << self->hopes;
+	uint64_t looks = patience(terms, self) << self->hopes;
 
 	if (self->hopes < HOPES_MOST)
 		self->hopes++;

@@ -29,7 +29,8 @@
  *             that lent something denies nothing. (L7, L15)
  *   BORROW-4  While a store has too little and others may give back, who was refused is asked for
  *             again: at the latest after an eighth of the window, and once more that for each
- *             BORROW_HOPERS nodes that hold units.
+ *             BORROW_HOPERS nodes that hold units, or for each so many of them as have
+ *             BORROW_WORTH units of the capacity each, if these are more.
  *   BORROW-5  Who still waits after an answer is asked for again, at once or when the window has
  *             turned, or kept out until the store may lend; nobody is left to wait for nothing.
  *             (L11)
@@ -48,7 +49,8 @@
 
 #define BORROW_UNSEEN CREDIT_UNITS_MAX /* more are not told apart */
 #define BORROW_WAIT_MOST 2048
-#define BORROW_HOPERS 32 /* among so many nodes a node waits twice as long */
+#define BORROW_HOPERS 32 /* among so many nodes a node waits twice as long, */
+#define BORROW_WORTH 32  /* unless there are so many units for each of them */
 
 /* Of a limiter, as they are in force. */
 struct borrow_terms {

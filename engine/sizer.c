@@ -118,6 +118,12 @@ void sizer_hear(const struct sizing *sizing, union sizer *sizer,
 		learned_hear(&sizer->learned, told);
 }
 
+void sizer_foresee(const struct sizing *sizing, union sizer *sizer, uint64_t demand)
+{
+	if (sizing->kind == SIZING_LEARNED)
+		learned_observe(&sizer->learned, demand);
+}
+
 void sizer_observe(const struct sizing *sizing, union sizer *sizer,
                    struct sizer_hedge *hedge, uint64_t demand)
 {

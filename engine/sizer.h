@@ -28,7 +28,7 @@
  *            would have let pass.
  *   SIZER-3  A state that is all zero is fresh, and no demand, however large, small or
  *            odd in its order, makes a state anything but finite.
- *   SIZER-4 to SIZER-7 are in sizer_learned.c.
+ *   SIZER-4 to SIZER-9 are in sizer_learned.c.
  *
  * Threads   Pure: any, on different states.
  */
@@ -141,6 +141,9 @@ void sizer_hear(const struct sizing *sizing, union sizer *sizer,
  * Of windows in a row without demand, LEARNED needs no more than SIZER_IDLE_MOST. */
 void sizer_observe(const struct sizing *sizing, union sizer *sizer,
                    struct sizer_hedge *hedge, uint64_t demand);
+
+/* The same on a copy, before the store has said that the window is over.  Only LEARNED. */
+void sizer_foresee(const struct sizing *sizing, union sizer *sizer, uint64_t demand);
 
 #define SIZER_IDLE_MOST 70 /* it has forgotten everything then */
 

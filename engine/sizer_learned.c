@@ -40,9 +40,9 @@
  *
  * A key is tight when the store had too little of it, or hardly any was left, in one of
  * the last TIGHT_WINDOWS.  What is lent and not spent is then wanted elsewhere, and what a
- * window rarely exceeds is more than most windows need.  So nodes that are not alone ask
- * for what they will spend soon: that is a part of the window's need, and where a small
- * limit is shared by many it is one call.
+ * window rarely exceeds is more than most windows need.  So nodes that are not alone, or may
+ * not stay so, ask for what they will spend soon: that is a part of the window's need, and
+ * where a small limit is shared by many it is one call.
  *
  * Invariants  SIZER-4  When the store has said what is left, or that others hold units,
  *                      no more than a fair part of it is wanted, or what presses:
@@ -57,6 +57,9 @@
  *             SIZER-8  Where windows differ and others hold units, the first lease of one is
  *                      half of what a window rarely needs less than, unless that is few
  *                      calls, or what presses. (L16)
+ *             SIZER-9  SIZER-6 is for a node that was alone, too, where its windows differ or the
+ *                      last was far from what was expected: others may come.  The first lease of
+ *                      a window is then as after a pause, among others as well. (L16)
  */
 #include "engine/sizer.h"
 
@@ -230,14 +233,22 @@ static double need_so_far(const struct sizer_view *view, uint64_t soon_us)
 	return soon_us < gone / 2 ? seen * (double)soon_us / (double)gone : seen / 2;
 }
 
+/* Does the window before say little of this one? */
+static bool varies(const struct sizer_learned *learned, struct outlook outlook)
+{
+	return outlook.differs || learned->strays != 0;
+}
+
 /* Beyond what presses, whole units that will be spent soon: in a part of the window that
  * is the shorter the more nodes there are. */
 static double tight_size(const struct sizer_learned *learned,
                          const struct sizer_view *view, struct outlook outlook)
 {
-	uint64_t parts = view->holders < PARTS_MOST ? view->holders : PARTS_MOST;
-	uint64_t soon =
-	    view->window_us / (was_quiet(view, outlook) ? QUIET_PARTS : parts);
+	bool few = view->holders < PARTS_MOST && !varies(learned, outlook);
+	uint64_t parts = few ? view->holders : PARTS_MOST;
+	bool unsure = view->taken == 0 && varies(learned, outlook); /* SIZER-9 */
+	uint64_t soon = view->window_us /
+	                (unsure || was_quiet(view, outlook) ? QUIET_PARTS : parts);
 	double usual, need;
 
 	if (soon > left_of(view))
@@ -248,10 +259,11 @@ static double tight_size(const struct sizer_learned *learned,
 	return (double)view->pressing + (double)(uint64_t)need - (double)in_hand(view);
 }
 
-/* Whoever is alone strands nothing that others want. */
-static bool is_tight(const struct sizer_learned *learned, const struct sizer_view *view)
+/* Whoever is alone strands nothing that others want, unless they come in this window. SIZER-9 */
+static bool is_tight(const struct sizer_learned *learned, const struct sizer_view *view,
+                     struct outlook outlook)
 {
-	return learned->tight > 0 && view->holders > 1;
+	return learned->tight > 0 && (view->holders > 1 || varies(learned, outlook));
 }
 
 static double free_size(const struct sizing *sizing, const struct sizer_view *view,
@@ -282,8 +294,9 @@ double learned_size(const struct sizing *sizing, const struct sizer_learned *lea
 {
 	struct outlook outlook = outlook_of(sizing, learned);
 	double fair = (double)fair_part(view);
-	double size = is_tight(learned, view) ? tight_size(learned, view, outlook)
-	                                      : free_size(sizing, view, outlook);
+	double size = is_tight(learned, view, outlook)
+	                  ? tight_size(learned, view, outlook)
+	                  : free_size(sizing, view, outlook);
 
 	size = sizing_clamp(sizing, size);
 	return size < fair ? size : fair; /* SIZER-4 */

@@ -143,17 +143,28 @@ static struct borrow_need need_of(const struct errand *errand, mono now)
 	return need;
 }
 
+/* A window that is over counts before the answer closes it: the first ask of the next is the one that
+ * it says most about. */
+static union sizer sizer_of(struct lessor *lessor, struct purse *purse, mono now)
+{
+	union sizer sizer = purses_own(&lessor->purses, purse)->sizer;
+
+	if (purse->ends.ns > 0 && mono_reached(now, purse->ends))
+		sizer_foresee(&purse->lender->sizing, &sizer, lessor_demand(purse));
+	return sizer;
+}
+
 static uint64_t size_of(struct lessor *lessor, struct purse *purse,
                         const struct borrow_terms *terms,
                         const struct borrow_need *need, mono now)
 {
-	struct purse_own *own = purses_own(&lessor->purses, purse);
+	union sizer sizer = sizer_of(lessor, purse, now);
 	struct borrow borrow = purses_borrow(&lessor->purses, purse);
 	struct sizer_view view = borrow_view(terms, &borrow, need, now);
 
 	view.predicted = predicted_for(purse);
-	return sizer_want(&purse->lender->sizing, &own->sizer,
-	                  lessor_hedge(lessor, purse), &view);
+	return sizer_want(&purse->lender->sizing, &sizer, lessor_hedge(lessor, purse),
+	                  &view);
 }
 
 static void fill_ask(struct lessor *lessor, struct errand *errand,

@@ -160,14 +160,23 @@ static void fence(struct lessor *lessor, struct link *link, mono now)
 	lessor_drop_lent(lessor, link);
 }
 
-void lessor_window_over(struct lessor *lessor, struct purse *purse)
+static uint64_t spent_of(struct purse *purse)
 {
 	uint64_t left = purse_left(purse, (mono){ 0 });
-	uint64_t taken = purse->taken;
-	uint64_t demand = taken > left ? taken - left : 0;
+
+	return purse->taken > left ? purse->taken - left : 0;
+}
+
+uint64_t lessor_demand(struct purse *purse)
+{
+	return spent_of(purse) + load_relaxed(&purse->refused);
+}
+
+void lessor_window_over(struct lessor *lessor, struct purse *purse)
+{
+	uint64_t demand = spent_of(purse) + swap_relaxed(&purse->refused, 0);
 	struct lender *lender = purse->lender;
 
-	demand += swap_relaxed(&purse->refused, 0);
 	sizer_observe(&lender->sizing, &purses_own(&lessor->purses, purse)->sizer,
 	              lessor_hedge(lessor, purse), demand);
 	purse->taken = 0;

@@ -228,6 +228,8 @@ struct books lessor_books(const struct link *link, mono now);
 void lessor_forget_books(struct lessor *lessor, struct purse *purse);
 
 /* The purse's window is over, or as good as: what was asked for is learned from. */
+/* In the window that is known: what was spent and what was refused. */
+uint64_t lessor_demand(struct purse *purse);
 void lessor_window_over(struct lessor *lessor, struct purse *purse);
 
 /* Gives units back that were taken out of the purse. */

@@ -37,6 +37,7 @@ declare -A tests=(
 	[groups]=$(echo tests/unit/{group,group_falls,member,fleet}_test)
 	[learns]=$(echo tests/unit/{estimate,fleet_learns}_test)
 	[leases]=$(echo tests/unit/{lease,lend_ahead,memory_lend,value,borrow,overdue,ahead,sizer}_test)
+	[serves]=tests/sim/service_test
 	[tenants]=$(echo tests/unit/{escrow,escrow_crowd,escrow_tree,tenants,tenant_holds,tenant_holds_lot}_test)
 	[pools]=$(echo tests/unit/{pool,pools,claim,shared,shared_holds,regions,fund,fund_told,alone}_test)
 	[holds]=$(echo tests/unit/{hold,holds,whole}_test)
@@ -239,6 +240,12 @@ mutant engine/borrow.c 'idle units ahead go back before the store knows whose th
 	'may_ask(sight, BORROW_CLAIM)' 'BORROW_GIVE_BACK' leases
 mutant engine/sizer_learned.c 'a node that does not know what it needs takes what it may need (SIZER-8)' \
 	'return outlook.differs && view->holders > 1 &&' 'return outlook.differs && view->holders > GALE_UNITS_MAX &&' leases
+mutant engine/sizer_learned.c 'who was alone takes what others need (SIZER-9)' \
+	'learned->tight > 0 && (view->holders > 1 || varies(learned, outlook))' 'learned->tight > 0 && (view->holders > 1 || (varies(learned, outlook) && false))' leases
+mutant shards/errand.c 'a first ask knows nothing of the window that is just over (SIZER-9)' \
+	'purse->ends.ns > 0 && mono_reached(now, purse->ends)' 'purse->ends.ns == 1 + now.ns' serves
+mutant engine/borrow.c 'nodes of a large fleet ask too late for what went back (BORROW-4)' \
+	'larger(BORROW_HOPERS, terms->capacity / BORROW_WORTH)' 'larger(BORROW_HOPERS, terms->capacity / GALE_UNITS_MAX)' leases
 mutant engine/borrow.c 'terms before these deny (BORROW-3)' \
 	'!answer->waits && !answer->changed' '!answer->waits' leases
 mutant shards/change.c 'books of a larger burst are closed by a smaller one (L15)' \

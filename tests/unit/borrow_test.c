@@ -602,6 +602,25 @@ static void who_was_refused_is_asked_for_again(void **state)
 	assert_int_equal(looks_to_again(&self, refused), 8 * IDLE_LOOKS);
 }
 
+/* BORROW-4: where each of many has as much as it would wait for, what goes back is worth a trip. */
+static void nodes_that_share_much_ask_as_soon_as_a_few(void **state)
+{
+	struct lease_grant none = granted(0, 0, 1);
+	struct borrow_answer answer = answer_of(&none);
+	struct borrow_terms large = window;
+	struct borrow self = fresh();
+	(void)state;
+
+	none.holders = 256;
+	large.capacity = answer.capacity = 256 * BORROW_WORTH;
+	for (int i = 0; i < 4; i++)
+		borrow_hear(&large, &self, &answer);
+	assert_int_equal(looks_to_again(&self, refused), IDLE_LOOKS);
+	large.capacity = answer.capacity = 128 * BORROW_WORTH - 1;
+	borrow_hear(&large, &self, &answer);
+	assert_int_equal(looks_to_again(&self, refused), 3 * IDLE_LOOKS);
+}
+
 /* BORROW-4: those units are too few for the call. */
 static void who_has_some_in_hand_is_asked_for_again(void **state)
 {
@@ -717,6 +736,7 @@ int main(void)
 		cmocka_unit_test(units_ahead_that_are_idle_are_claimed),
 		cmocka_unit_test(units_ahead_that_are_spent_are_asked_for),
 		cmocka_unit_test(who_was_refused_is_asked_for_again),
+		cmocka_unit_test(nodes_that_share_much_ask_as_soon_as_a_few),
 		cmocka_unit_test(who_has_some_in_hand_is_asked_for_again),
 		cmocka_unit_test(nobody_is_asked_for_in_vain),
 		cmocka_unit_test(units_and_hope_are_apart),

@@ -1003,10 +1003,10 @@ static void less_is_wanted_the_later_it_is(void **state)
 	assert_in_range(want_at(WINDOW_US / 4, 0, 1), 500, 700);
 }
 
-/* Of a life that is used to 1000 in a window, by calls of so much. */
+/* Of a life that is used to about 1000 in each window, by calls of so much. */
 static uint64_t want_after(uint64_t quiet_us, uint64_t cost, bool tight)
 {
-	struct life life = used_to(1000, 0.2);
+	struct life life = used_to(1000, 0.1);
 	struct sizer_view view = { .capacity = PLENTY,
 		                   .window_us = WINDOW_US,
 		                   .left_us = WINDOW_US,
@@ -1324,6 +1324,22 @@ static void who_does_not_know_what_it_needs_leaves_it_to_others(void **state)
 	assert_int_equal(first_among(0.3, 2, 100), first_among(0.3, 1, 100));
 }
 
+/* SIZER-9: who was alone in the last window need not be in this one. */
+static void who_was_alone_leaves_some_to_others_where_demands_vary(void **state)
+{
+	struct life steady = used_to(40, 0), varied = used_to(40, 0.5);
+
+	(void)state;
+	hear(&steady, 0, true);
+	hear(&varied, 0, true);
+	assert_true(want_among(&steady, 1) >= 40);
+	assert_in_range(want_among(&varied, 1), 1, 4);
+	sizer_foresee(&steady.sizing, &steady.sizer, 80); /* it has just begun to */
+	assert_in_range(want_among(&steady, 1), 1, 4);
+	sizer_foresee(&steady.sizing, &steady.sizer, 40);
+	assert_true(want_among(&steady, 1) >= 40);
+}
+
 static void little_left_is_a_sign_where_demands_vary(void **state)
 {
 	struct life steady = used_to(40, 0), varied = used_to(40, 0.5);
@@ -1348,7 +1364,7 @@ static void a_shortage_is_remembered_for_some_windows(void **state)
 	hear(&life, 0, true);
 	sizer_observe(&life.sizing, &life.sizer, NULL, 400);
 	sizer_observe(&life.sizing, &life.sizer, NULL, 400);
-	assert_in_range(want_among(&life, 8), 100, 105);
+	assert_in_range(want_among(&life, 8), 25, 26); /* SIZER-9 */
 	hear(&life, 0, true);
 	for (; want_among(&life, 8) < 112; windows++) /* a fair part */
 		sizer_observe(&life.sizing, &life.sizer, NULL, 400);
@@ -1735,6 +1751,8 @@ int main(void)
 		cmocka_unit_test(
 		    what_is_short_and_comes_rarely_is_asked_for_call_by_call),
 		cmocka_unit_test(who_does_not_know_what_it_needs_leaves_it_to_others),
+		cmocka_unit_test(
+		    who_was_alone_leaves_some_to_others_where_demands_vary),
 		cmocka_unit_test(little_left_is_a_sign_where_demands_vary),
 		cmocka_unit_test(a_shortage_is_remembered_for_some_windows),
 		cmocka_unit_test(other_kinds_do_not_listen),
