@@ -195,11 +195,11 @@ static struct question one_parted = { .tenants = 1, .lending = GALE_PARTED };
 static struct question all_parted = { .tenants = TENANTS_MOST, .lending = GALE_PARTED };
 static struct question shared = { .name = "shared", .tenants = 1, .shared = true };
 
-static void row_of(const char *name, void (*run)(struct bench *),
+static void row_of(const char *name, void (*runs)(struct bench *),
                    struct question *question, double bar)
 {
 	bench_add(&(struct bench_row){ .name = name,
-	                               .run = run,
+	                               .run = runs,
 	                               .prepare = prepare,
 	                               .arg = question,
 	                               .floor = "leases/1 key, own now",
