@@ -532,6 +532,7 @@ static void a_steady_caller_is_lent_units_ahead(void **state)
 
 	(void)state;
 	open_house(GALE_LEASED, s.url);
+	ask_until_allowed(1); /* so that the table is there */
 	limiter = open_limiter(s.runtime, s.store, PLENTY, GALE_LEASED);
 	do {
 		for (int i = 0; i < 100; i++) {
