@@ -30,7 +30,8 @@
  *   BORROW-4  While a store has too little and others may give back, who was refused is asked for
  *             again: at the latest after an eighth of the window, and once more that for each
  *             BORROW_HOPERS nodes that hold units, or for each so many of them as have
- *             BORROW_WORTH units of the capacity each, if these are more.
+ *             BORROW_WORTH units of the capacity each, if these are more.  More than 255
+ *             such nodes are not told apart.
  *   BORROW-5  Who still waits after an answer is asked for again, at once or when the window has
  *             turned, or kept out until the store may lend; nobody is left to wait for nothing.
  *             (L11)

@@ -328,7 +328,7 @@ static struct gale_answer ask(struct gale_seat *seat, struct gale_tenant *tenant
 	enum gale_why why;
 
 	latch_take(&tenant->budget->lock);
-	if (!is_there(tenant))
+	if (tenant->budget->locked.closed || !is_there(tenant))
 		why = GALE_WHY_CLOSED;
 	else if (tenant->locked.below)
 		why = GALE_WHY_BAD_ASK;

@@ -505,6 +505,7 @@ void gale_budget_close(struct gale_budget *budget)
 		shared_close(budget);
 	else if (is_open(&budget->handle)) {
 		latch_take(&budget->lock);
+		budget->locked.closed = true;
 		escrowed_empty_all(&budget->locked.family);
 		latch_drop(&budget->lock);
 	}

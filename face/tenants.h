@@ -30,7 +30,8 @@
  *   TENANT-7  A hold has its tenant, and goes back once, into the window that it is from: also when
  *             the tenant has been closed, or has tenants of its own, since.  (T1)
  *   TENANT-8  What holds give back without a lock is of a tenant that has used no more than its share:
- *             nobody else could have used it.  Whoever looks at the purse gives it to the escrow.  (T3)
+ *             no other tenant could have used it.  Until a step looks at the purse the escrow counts it
+ *             as used.  (T3)
  *
  * Locks     The runtime's is taken before a budget's, and that before its fund's.
  *
@@ -59,7 +60,8 @@ struct tenant_units {
 struct budget_counts {
 	uint64_t limit;
 	uint64_t guarantees; /* together; of a shared budget: in all processes */
-	uint64_t used;       /* of this window; those in purses count, too */
+	uint64_t used;       /* of this window; those in purses count, and those that
+	                      * holds gave back */
 	uint64_t tenants;
 	uint64_t present;
 	uint64_t units; /* that tenants have used */
@@ -86,6 +88,7 @@ struct gale_budget {
 	struct latch lock;
 	struct {
 		struct family family;
+		bool closed;       /* no purse is filled any more */
 		uint32_t open;     /* tenants, of all families */
 		struct list named; /* of these, those that have a name */
 		uint64_t units; /* that were used, as far as it was looked at purses */

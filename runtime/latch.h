@@ -4,8 +4,8 @@
  * latch.h -- a lock of one word, for what is held for less than a microsecond as a rule.
  *
  * To take it is one swap, and to drop it is a store: struct lock, which can wake those that wait,
- * swaps to be dropped, too.  Who waits for a latch looks at it again and again, and sleeps in
- * between if its holder does not run.  All zero, it is open.
+ * swaps to be dropped, too.  A thread that waits for a latch looks at it some dozen times, and
+ * then sleeps for 50 us between looks: its holder may not run.  All zero, it is open.
  *
  * Threads   Any.
  *

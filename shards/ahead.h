@@ -24,8 +24,8 @@
  *   AHEAD-3  Of one window no more is believed to be lent ahead than a sixteenth of the limit, and
  *            it is in that window's books from their beginning. (L13)
  *
- * Threads   ahead_take: any, within a grace period or with a pin on the purse.  The rest: the
- *           shard's actor.
+ * Threads   ahead_take, ahead_has_joined: any, within a grace period or with a pin on the purse.  The
+ *           rest: the shard's actor.
  *
  * Ordering
  *
@@ -162,7 +162,8 @@ bool lessor_ahead_is_possible(const struct errand *errand,
  * in its books, and what is left is to join the purse.  Else NULL. */
 struct ahead *lessor_count_ahead(struct lessor *lessor, struct purse *purse,
                                  const struct lease_grant *grant, bool next);
-/* After the units were put in: a call that asks meanwhile finds either of both. */
+/* After the units were put in: a call for no more than they are, which asks meanwhile, finds either of
+ * both. */
 void lessor_join_ahead(struct lessor *lessor, struct purse *purse, struct ahead *ahead,
                        mono ends, mono now);
 /* After that: the answer brings some of the window after it. */

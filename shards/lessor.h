@@ -227,9 +227,9 @@ struct books lessor_books(const struct link *link, mono now);
 /* Nothing that was known of the purse's key counts, but for what is in hand. */
 void lessor_forget_books(struct lessor *lessor, struct purse *purse);
 
-/* The purse's window is over, or as good as: what was asked for is learned from. */
 /* In the window that is known: what was spent and what was refused. */
 uint64_t lessor_demand(struct purse *purse);
+/* The purse's window is over, or as good as: what was asked for is learned from. */
 void lessor_window_over(struct lessor *lessor, struct purse *purse);
 
 /* Gives units back that were taken out of the purse. */

@@ -35,7 +35,8 @@
  * Blocking  A tenant has a purse: units of its share, an eighth of it at most, which were
  *           taken in advance and count as used.  An ask that finds enough units in the
  *           purse takes no lock.  A denial that is remembered takes none, either.  Any
- *           other ask may wait for asks of other threads, a microsecond each.  The first
+ *           other ask may wait for asks of other threads: a microsecond as a rule, and a
+ *           tenth of a millisecond where one of them is interrupted.  The first
  *           such ask after a window has ended, or after a tenant has become absent, also
  *           looks at each tenant that is present.
  */

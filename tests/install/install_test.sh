@@ -210,21 +210,26 @@ if [ "$(id -u)" = 0 ]; then
 with a folder of yours: make install PREFIX=\$HOME/.local" ] || fail "without rights: $said"
 	[ "$(wc -l <<<"$said")" = 2 ] || fail "without rights, more than a sentence: $said"
 
-	# So it is where root has built before.
+	# So it is where root has built before.  This folder may be root's alone, so that is
+	# tried in another.
+	public=$(mktemp -d)
+	chmod 755 "$public"
+	cp tools/configure.py "$public"
 	for there in roots roots/release roots/release/.ninja_log; do
-		mkdir -p "$work/roots/release"
-		touch "$work/roots/release/.ninja_log"
-		chown -R 65534 "$work/roots"
-		chown 0 "$work/$there"
-		[ $there != roots ] || rm -r "$work/roots/release"
-		said=$(setpriv --reuid 65534 --regid 65534 --clear-groups tools/configure.py "$work/roots/release" 2>&1) &&
+		mkdir -p "$public/roots/release"
+		touch "$public/roots/release/.ninja_log"
+		chown -R 65534 "$public/roots"
+		chown 0 "$public/$there"
+		[ $there != roots ] || rm -r "$public/roots/release"
+		said=$(setpriv --reuid 65534 --regid 65534 --clear-groups "$public/configure.py" "$public/roots/release" 2>&1) &&
 			fail "nobody may build in root's $there"
 		case $said in
-		"You may not write to $work/roots/release, since"*) ;;
+		"You may not write to $public/roots/release, since"*) ;;
 		*) fail "in root's $there: $said" ;;
 		esac
 		[ "$(wc -l <<<"$said")" = 1 ] || fail "in root's $there, more than a sentence: $said"
 	done
+	rm -r "$public"
 fi
 
 # ---- Who finds it --------------------------------------------------------------------

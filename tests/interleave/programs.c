@@ -1519,6 +1519,11 @@ const struct program programs[] = {
 	  { till_seat_holds, till_is_closed },
 	  till_has_all_units,
 	  0 },
+	{ "ask, close budget",
+	  begin_till,
+	  { till_budget_is_closed, till_other_asks },
+	  till_is_empty,
+	  0 },
 	/* These take longest. */
 	{ "evict, two seats",
 	  begin_full,

@@ -267,6 +267,22 @@ UNCHECKED void till_is_closed(void)
 	s->closed = true;
 }
 
+/* As tenants.c does it. */
+UNCHECKED void till_budget_is_closed(void)
+{
+	latch_take(&s->budget.lock);
+	s->budget.locked.closed = true;
+	for (int i = 0; i < TENANTS; i++)
+		escrowed_empty(&s->tenants[i]);
+	latch_drop(&s->budget.lock);
+}
+
+/* Begun while the budget was open. */
+void till_other_asks(void)
+{
+	(void)escrowed_ask(&s->seats[1], &s->tenants[1], COMES);
+}
+
 /* ---- What must be --------------------------------------------------------------------- */
 
 UNCHECKED void till_has_all_units(void)
@@ -288,4 +304,11 @@ UNCHECKED void till_has_all_units(void)
 	else
 		must_hold(escrow->used + debt == used);
 	latch_drop(&s->budget.lock);
+}
+
+/* Holds look at nothing else of a budget that is closed. */
+void till_is_empty(void)
+{
+	for (int i = 0; i < TENANTS; i++)
+		must_hold(credit_units(load_relaxed(&s->tenants[i].till.purse)) == 0);
 }

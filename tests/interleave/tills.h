@@ -25,8 +25,11 @@ void till_other_tenant_comes(void);
 void till_other_turns_window(void);
 /* The tenant is taken out. */
 void till_is_closed(void);
+void till_budget_is_closed(void);
+void till_other_asks(void);
 
 /* As much counts as used as is held or was committed, and no more than the limit.  TILL-2, TENANT-8 */
 void till_has_all_units(void);
+void till_is_empty(void);
 
 #endif
