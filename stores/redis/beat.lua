@@ -56,7 +56,8 @@ local function beat(key, leases, estimates, numbers, node, channel)
 	if found.err then return GARBLED end
 	local first, lost, lasted = call('ZRANGE', leases, '0', '1', 'WITHSCORES'), false, 0
 	if not kept or #kept ~= 272 or not first[1] and unpack('<d', kept, 169) > 0 then
-		if kept and #kept >= 72 then lasted = unpack('<d', kept, #kept >= 264 and 97 or 41) end
+		if kept and #kept >= 72 then lasted = unpack('<d', kept, 41) end
+		if kept and #kept >= 264 then lasted = max(lasted, (unpack('<d', kept, 97))) end
 		if not (lasted >= 0 and lasted <= KEPT) then lasted = 0 end
 		lost = call('DEL', key, leases, estimates) > 0
 		kept, own, first = nil, nil, {}

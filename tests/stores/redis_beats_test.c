@@ -430,6 +430,10 @@ static void a_group_of_an_older_version_is_quiet_for_the_longer_lease(void)
 			                         text("g"),
 			                         { (uint8_t *)older, lengths[i] } };
 
+		if (lengths[i] >= 264) { /* these know the longest lease of all nodes */
+			older[5] = (double)LEASE;
+			older[12] = (double)LONGER;
+		}
 		open_with_one(&b);
 		do_to(&b, REDIS_GROUP, words, 4);
 		expect_quiet(&b, lengths[i] > 0 ? LONGER : LEASE);
