@@ -16,6 +16,11 @@
  *           later takes the lock.  (T1)
  *
  * Threads   Any may take and give back.  The rest is written under the lock of the tenant's budget.
+ *
+ * Ordering
+ *
+ *   reopened  back is opened with release, after a denial was remembered  ->  units go back by a swap
+ *             with acquire: who gives some back sees that denial, and ends it.
  */
 #ifndef COORDINATOR_TILL_H
 #define COORDINATOR_TILL_H
@@ -83,7 +88,8 @@ static ALWAYS_INLINE bool till_give_back(struct till *till, uint64_t window,
 
 	while (LIKELY(credit_is_like(word, window)) &&
 	       LIKELY(units <= CREDIT_UNITS_MAX - credit_units(word)))
-		if (LIKELY(swap_if_relaxed(&till->back, &word, word + units))) {
+		if (LIKELY(swap_if_acquire(&till->back, &word,
+		                           word + units))) { /* reopened */
 			if (load_relaxed(&till->denied) != 0)
 				store_relaxed(&till->denied, 0);
 			return true;

@@ -69,7 +69,7 @@ struct sizer_view borrow_view(const struct borrow_terms *terms,
 		          (open ? need->refused : 0),
 		.pressing = less(need->waiting, need->common),
 		.store_left = open ? need->store_left : GALE_NEVER,
-		.holders = self->holders,
+		.holders = smaller(self->holders, UINT8_MAX),
 	};
 }
 
@@ -161,8 +161,9 @@ static uint64_t idle_looks(const struct borrow_terms *terms)
 /* How many times as long as in a small fleet. */
 static uint64_t patience(const struct borrow_terms *terms, const struct borrow *self)
 {
-	return 1 +
-	       self->holders / larger(BORROW_HOPERS, terms->capacity / BORROW_WORTH);
+	uint64_t few = larger(BORROW_HOPERS, terms->capacity / BORROW_WORTH);
+
+	return smaller(1 + self->holders / few, IDLE_PARTS);
 }
 
 /* The most looks until the store is asked again.  BORROW-4 */
@@ -184,11 +185,12 @@ static void hope(const struct borrow_terms *terms, struct borrow *self)
 /* Nodes of the window before are likely to come, whoever is first in the next. */
 static void note_holders(struct borrow *self, uint64_t holders, bool next)
 {
-	holders = smaller(holders, UINT8_MAX);
+	holders = smaller(holders, BORROW_HOLDERS_MOST);
 	if (!next || self->holders <= holders)
-		self->holders = (uint8_t)holders;
+		self->holders = (uint16_t)holders;
 	else
-		self->holders--;
+		self->holders =
+		    (uint16_t)(self->holders - 1 - self->holders / (UINT8_MAX + 1));
 }
 
 /* What the store says of a wait; a span that cannot be is taken for the window. */

@@ -30,8 +30,8 @@
  *   BORROW-4  While a store has too little and others may give back, who was refused is asked for
  *             again: at the latest after an eighth of the window, and once more that for each
  *             BORROW_HOPERS nodes that hold units, or for each so many of them as have
- *             BORROW_WORTH units of the capacity each, if these are more.  More than 255
- *             such nodes are not told apart.
+ *             BORROW_WORTH units of the capacity each, if these are more; but a window at
+ *             most.
  *   BORROW-5  Who still waits after an answer is asked for again, at once or when the window has
  *             turned, or kept out until the store may lend; nobody is left to wait for nothing.
  *             (L11)
@@ -50,8 +50,9 @@
 
 #define BORROW_UNSEEN CREDIT_UNITS_MAX /* more are not told apart */
 #define BORROW_WAIT_MOST 2048
-#define BORROW_HOPERS 32 /* among so many nodes a node waits twice as long, */
-#define BORROW_WORTH 32  /* unless there are so many units for each of them */
+#define BORROW_HOLDERS_MOST 4095u /* more are not told apart */
+#define BORROW_HOPERS 32          /* among so many nodes a node waits twice as long, */
+#define BORROW_WORTH 32           /* unless there are so many units for each of them */
 
 /* Of a limiter, as they are in force. */
 struct borrow_terms {
@@ -66,12 +67,12 @@ struct borrow_terms {
 
 /* Of a key.  All zero but .seen when new. */
 struct borrow {
-	uint32_t seen;   /* units in hand at the last look, or BORROW_UNSEEN */
-	uint16_t wait;   /* looks until the store is asked again, while there is hope */
-	uint8_t idle;    /* looks in a row that found nothing spent */
-	uint8_t hopes;   /* times in a row that the store had too few, and others held
+	uint32_t seen; /* units in hand at the last look, or BORROW_UNSEEN */
+	uint16_t wait; /* looks until the store is asked again, while there is hope */
+	uint8_t idle;  /* looks in a row that found nothing spent */
+	uint8_t hopes; /* times in a row that the store had too few, and others held
 	                    units; 0: it is not asked again for that */
-	uint8_t holders; /* nodes with units out, as the store said last */
+	uint16_t holders; /* nodes with units out, as the store said last */
 };
 
 enum {

@@ -173,7 +173,8 @@ static uint64_t fill_purse(struct gale_tenant *tenant,
 	tenant->locked.window = window;
 	tenant->locked.seen = units;
 	store_relaxed(&tenant->till.purse, word + units);
-	store_relaxed(&tenant->till.back, word); /* TENANT-8 */
+	/* TENANT-8 */
+	store_release(&tenant->till.back, word); /* reopened */
 	return units;
 }
 

@@ -141,8 +141,8 @@ struct purse {
 	_Atomic uint8_t contended; /* signs, since the last look, that it is hot; if it
 	                              is split, that it is fought over; racy */
 	_Atomic bool fought;       /* threads want what all share, though it is split */
-	uint8_t holders;           /* of struct borrow ... */
-	uint8_t idle_looks;        /* ... and its .idle */
+	uint16_t holders : 12;     /* of struct borrow ... */
+	uint16_t hopes : 4;        /* ... and its .hopes */
 	uint8_t head[PURSE_HEAD];  /* of the key, if that is near */
 	_Atomic uint32_t refused;  /* units refused from memory, in this window,
 	                             as far as counted; racy */

@@ -418,7 +418,7 @@ static void wipe(struct purses *set, struct purse *purse)
 	store_relaxed(&purse->fought, false);
 	store_relaxed(&purse->pins, 0);
 	store_relaxed(&purse->used, false);
-	purse->holders = purse->idle_looks = 0;
+	purse->holders = purse->hopes = 0;
 	purse->tag_us = purse->tag_part = 0;
 	purse->ends = (mono){ 0 };
 	purse->taken = 0;

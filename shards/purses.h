@@ -50,7 +50,7 @@ struct purse_own {
 		struct retired retired; /* when it is out of the table */
 	};
 	uint16_t errand; /* under way for it, or ERRAND_NONE */
-	uint8_t hopes;   /* of struct borrow */
+	uint8_t idle;    /* of struct borrow */
 	uint8_t life;    /* of the store's memory that the purse's told is of */
 	uint32_t next;   /* among the free, or those with credit, or NUMBER_UNLISTED; in
 	                    limbo, its own number */
@@ -170,8 +170,8 @@ static inline struct borrow purses_borrow(const struct purses *set,
 	return (struct borrow){
 		.seen = purses_round(set, purse)->seen,
 		.wait = purses_round(set, purse)->wait,
-		.idle = purse->idle_looks,
-		.hopes = purses_own(set, purse)->hopes,
+		.idle = purses_own(set, purse)->idle,
+		.hopes = purse->hopes,
 		.holders = purse->holders,
 	};
 }
@@ -181,9 +181,9 @@ static inline void purses_keep_borrow(const struct purses *set, struct purse *pu
 {
 	purses_round(set, purse)->seen = borrow->seen & BORROW_UNSEEN;
 	purses_round(set, purse)->wait = borrow->wait % BORROW_WAIT_MOST;
-	purse->idle_looks = borrow->idle;
-	purses_own(set, purse)->hopes = borrow->hopes;
-	purse->holders = borrow->holders;
+	purses_own(set, purse)->idle = borrow->idle;
+	purse->hopes = borrow->hopes & 15u;
+	purse->holders = borrow->holders & BORROW_HOLDERS_MOST;
 }
 
 /* By its number, since who has a purse need not know its set. */

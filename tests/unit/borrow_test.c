@@ -611,7 +611,7 @@ static void nodes_that_share_much_ask_as_soon_as_a_few(void **state)
 	struct borrow self = fresh();
 	(void)state;
 
-	none.holders = 256;
+	none.holders = 255;
 	large.capacity = answer.capacity = 256 * BORROW_WORTH;
 	for (int i = 0; i < 4; i++)
 		borrow_hear(&large, &self, &answer);
@@ -619,6 +619,11 @@ static void nodes_that_share_much_ask_as_soon_as_a_few(void **state)
 	large.capacity = answer.capacity = 128 * BORROW_WORTH - 1;
 	borrow_hear(&large, &self, &answer);
 	assert_int_equal(looks_to_again(&self, refused), 3 * IDLE_LOOKS);
+	none.holders =
+	    10000; /* most of these have one unit, and a window is the most to wait */
+	large.capacity = answer.capacity = 10000;
+	borrow_hear(&large, &self, &answer);
+	assert_int_equal(looks_to_again(&self, refused), 8 * IDLE_LOOKS);
 }
 
 /* BORROW-4: those units are too few for the call. */

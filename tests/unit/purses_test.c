@@ -499,7 +499,7 @@ static void a_new_purse_is_as_new(void **state)
 	purse_deny(old, far, 1);
 	purses_give_cells(&world.purses, old, 2);
 	old->taken = 5;
-	old->holders = old->idle_looks = 7;
+	old->holders = old->hopes = 7;
 	store_relaxed(&old->contended, 3);
 	store_relaxed(&old->fought, true);
 	store_relaxed(&old->refused, 3);
@@ -512,7 +512,7 @@ static void a_new_purse_is_as_new(void **state)
 	assert_int_equal(load_relaxed(&purse->pins), 0);
 	assert_false(load_relaxed(&purse->split));
 	assert_false(load_relaxed(&purse->fought));
-	assert_int_equal(purse->taken + purse->holders + purse->idle_looks, 0);
+	assert_int_equal(purse->taken + purse->holders + purse->hopes, 0);
 	assert_int_equal(purses_own(&world.purses, purse)->next, NUMBER_UNLISTED);
 	assert_int_equal(purses_own(&world.purses, purse)->errand, ERRAND_NONE);
 	world_close(&world);

@@ -176,7 +176,7 @@ static void keep_borrow(struct node *node, const struct borrow *borrow)
 	node->wait = borrow->hopes > 0 ? small(borrow->wait) : 0;
 	node->idle = borrow->idle;
 	node->hopes = borrow->hopes;
-	node->holders = borrow->holders;
+	node->holders = (uint8_t)borrow->holders;
 }
 
 /* True if it is admitted, or refused: a call of this cost has its answer. */
