@@ -28,6 +28,7 @@
 #include "stores/quarantine.h"
 #include "tests/fuzz/beats.h"
 #include "tests/fuzz/bytes.h"
+#include "tests/fuzz/lends.h"
 
 #define MOVES 100
 #define CALLS 8
@@ -436,28 +437,13 @@ static void ask(struct bytes *bytes)
 
 static void lend(struct bytes *bytes, enum lend_verb verb)
 {
-	uint64_t units = take_number(bytes, 2) + 1;
-	bool lends_ahead = verb == LEND && lease_has_ahead(&s.rule);
-	struct lend_request request = {
-		.verb = verb,
-		.key = key_of(units),
-		.key_len = 1,
-		.rule = &s.rule,
-		.ask = { .node = 1,
-		         .want = units,
-		         .least = 1 + units / 2,
-		         .ahead = units % 4 == 0 && lends_ahead ? units / 16 : 0,
-		         .had = units % 3 == 0 && lends_ahead ? units / 32 : 0,
-		         .had_of = s.tag.us },
-		.tag = s.tag,
-		.units = units,
-		.seen_in = units % 2, /* or it is the first of its key */
-	};
+	struct lend_request request = fuzzed_lend(bytes, verb, &s.rule, s.tag);
 
 	if (!lease_possible(&s.rule) || s.asked[(s.number + 1) % LOANS] > 0)
 		return;
+	request.key = key_of(request.units);
 	request.ask.number = ++s.number;
-	s.asked[s.number % LOANS] = units;
+	s.asked[s.number % LOANS] = request.units;
 	client_lend(s.client, &request, 1, s.now);
 }
 
