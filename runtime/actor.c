@@ -3,8 +3,8 @@
 /*
  * actor.c -- clear, work, sleep.
  *
- * Threads   As actor.h says.  stopping is written by whoever stops it, and read by the
- *           actor; has_thread and thread are the host's; poller is its thread's, from when it starts.
+ * Threads   As actor.h says.  stopping is written by the host and read by the actor;
+ *           has_thread and thread are the host's; poller is its thread's, from when it starts.
  *
  * Ordering
  *

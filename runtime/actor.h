@@ -6,7 +6,7 @@
  * Threads   actor_post: any, never blocks.  actor_open, actor_start, actor_tell_to_stop,
  *           actor_stop, actor_close: the host's, in this order, once each.  actor_turn,
  *           and with it on_mail, chores and end: the actor's own thread; where none was
- *           started, whoever wears its role, and end who stops it.
+ *           started, the thread that has its role, and for end the thread that stops it.
  * Limits    At stop, everything posted before actor_stop was called is handled first.
  */
 #ifndef RUNTIME_ACTOR_H

@@ -57,8 +57,8 @@
 /* For the compiler only: where another thread makes this one pass a fence. */
 #define fence_compiler() atomic_signal_fence(memory_order_seq_cst)
 
-/* The same as fence_full, for who has just swapped a word or added to it: x86 does that with a
- * fence of its own. */
+/* The same as fence_full, right after a swap of a word or an addition to it: x86 does those with
+ * a fence of their own. */
 #if defined(__x86_64__)
 #define fence_swapped_full() fence_compiler()
 #else

@@ -21,7 +21,7 @@
 
 /*
  * UTC as it was when opened, going on with CLOCK_BOOTTIME: it counts while the machine
- * sleeps, and does not follow when somebody sets the wall clock.  A window can
+ * sleeps, and does not follow when the wall clock is set.  A window can
  * therefore not be reopened or cut short by an administrator or by NTP.
  */
 struct boot_clock {

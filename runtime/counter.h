@@ -15,8 +15,8 @@
  *              one look to the next.  What is lent so never lives longer than it
  *              should. (L2)
  *   COUNTER-2  Nothing is read of a counter that has gone back, or further than a
- *              millisecond, since the last look: who slept, or was moved to another
- *              machine, looks again.
+ *              millisecond, since the last look: a thread that slept, or was moved to
+ *              another machine, looks again.
  *
  * Threads   A counter is one thread's.  counter_is_good: any.
  */

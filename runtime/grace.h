@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * grace.h -- when nobody can be reading any more what was taken away.
+ * grace.h -- when no reader can be reading any more what was taken away.
  *
  * Readers say when they begin and when they end, each in a word of its own, without a
- * fence and without a step that others wait for.  Whoever takes something out of what
+ * fence and without a step that others wait for.  A thread that takes something out of what
  * readers can reach puts it in a limbo; it is freed when every reader that had begun
- * before has ended.  Nobody waits: a limbo is looked at between turns.
+ * before has ended.  No thread waits: a limbo is looked at between turns.
  *
  *     unpublish -> limbo_add -> limbo_turn (a grace period begins)
- *                                    ...  limbo_turn (all who read then are done) -> free
+ *                                    ...  limbo_turn (all readers of then are done) -> free
  *
- * What a reader has found it may remember, and use in later reads: until something was
- * forgotten since.  Who unpublishes what readers remember has it forgotten, too:
+ * A reader may remember what it has found, and use it in later reads, until something was
+ * forgotten since.  A thread that unpublishes what readers remember has it forgotten, too:
  *
  *     unpublish, grace_forget -> limbo_turn
  *
@@ -27,26 +27,26 @@
  * Limits    A reader that stays inside keeps what was retired since from being freed,
  *           and nothing else.  Reads do not nest.
  *           Whether the kernel passes fences for us is asked once, by grace_open.  If
- *           not, readers fence themselves, and who needs grace_pass does without
- *           (grace_passes).  A kernel that did and then refuses, as one does for a host
- *           that filters its calls only later, leaves nobody who knows who is reading:
+ *           not, readers fence themselves, and callers of grace_pass do without it
+ *           (grace_passes).  If a kernel did and then refuses, as one does for a host
+ *           that filters its calls only later, no thread knows which readers are inside:
  *           that is a panic, which fences all.
  *
  * Ordering
  *
  *   left      reader_exit stores reading with release  ->  grace_over loads it with acquire
- *             What was read has been read, before it is freed.  So does reader_enter: who
- *             sees that a read has begun sees that the one before has ended.
+ *             What was read has been read, before it is freed.  So does reader_enter: a
+ *             thread that sees a read begun sees the one before ended.
  *   begun     grace_begin adds to the epoch with release  ->  reader_enter loads it with
- *             acquire: who writes down a newer epoch does not find what was published
- *             only before.
+ *             acquire: a reader that writes down a newer epoch does not find what was
+ *             published only before.
  *   entered   reader_enter stores reading, then reads what is published  ->  grace_begin,
  *             after it was unpublished, makes every thread pass a fence: a reader that
  *             grace_over does not see inside finds what was published when the period
  *             began.  Where the kernel cannot do that for us, readers fence themselves.
  *   forgotten  grace_forget adds with release  ->  grace_forgotten, within a read, loads
- *             with acquire: who finds more forgotten does not find again what was
- *             unpublished.  Who does not find it is waited for (begun, entered).
+ *             with acquire: a reader that finds more forgotten does not find again what
+ *             was unpublished.  Other readers are waited for (begun, entered).
  */
 #ifndef RUNTIME_GRACE_H
 #define RUNTIME_GRACE_H
@@ -117,9 +117,9 @@ static inline bool grace_passes(const struct grace *grace)
  * to; the caller always does. */
 void grace_pass(struct grace *grace);
 
-/* A grace period begins: for what nobody new can reach.  Returns its ticket. */
+/* A grace period begins: for what no new reader can reach.  Returns its ticket. */
 uint64_t grace_begin(struct grace *grace);
-/* Have all who were reading when it began ended? */
+/* Have all reads ended that were under way when it began? */
 bool grace_over(struct grace *grace, uint64_t ticket);
 
 /* ---- Limbo ----------------------------------------------------------------------- */
@@ -142,7 +142,7 @@ void limbo_add(struct limbo *limbo, struct retired *retired);
 void limbo_turn(struct limbo *limbo, struct grace *grace, limbo_free_fn *free_one,
                 void *self);
 bool limbo_is_empty(const struct limbo *limbo);
-/* Nobody reads any more: frees all. */
+/* No thread reads any more: frees all. */
 void limbo_close(struct limbo *limbo, limbo_free_fn *free_one, void *self);
 
 #endif

@@ -12,7 +12,7 @@
  * Ordering
  *
  *   unlatched  latch_drop stores with release  ->  latch_try swaps with acquire
- *              Who has the latch sees all that was done under it before.
+ *              The thread that has the latch sees all that was done under it before.
  */
 #ifndef RUNTIME_LATCH_H
 #define RUNTIME_LATCH_H

@@ -4,12 +4,12 @@
  * lifeline.c -- private pages, wiped on fork.
  *
  * Nothing here is under a lock, and nothing is done once for all: a child that is made
- * meanwhile would wait for a thread that only its parent has.  Whoever opens asks the
- * kernel himself, before he writes to the page.  So at whatever instant a child is made,
+ * meanwhile would wait for a thread that only its parent has.  Each thread that opens asks
+ * the kernel itself, before it writes to the page.  So at whatever instant a child is made,
  * a page that is not all zero is one that it gets empty.
  *
- * Threads   Words: any; a word is given out and given back by a swap and a store.  An
- *           empty word is anybody's to take.
+ * Threads   Words: any; a word is given out and given back by a swap and a store.  Any
+ *           thread may take an empty word.
  */
 #define _GNU_SOURCE
 #include "runtime/lifeline.h"

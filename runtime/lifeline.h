@@ -8,7 +8,7 @@
  * twice; it reads 0 here and is refused.
  *
  * The word holds a token of its own, so that what a child opens later, in the same
- * place, is not taken for what its parent had.  Whoever closes it, or finds an invariant
+ * place, is not taken for what its parent had.  A thread that closes it, or finds an invariant
  * broken, changes the word: one comparison tells an ask that all is well.
  *
  *     token        all is well: lifeline_passes
@@ -16,7 +16,7 @@
  *     0            this is a child
  *
  * Threads   lifeline_open, lifeline_holds, lifeline_passes, lifeline_fence_all: any.
- *           lifeline_stop, lifeline_close: who has opened it.  lifeline_cover: any, each
+ *           lifeline_stop, lifeline_close: its opener.  lifeline_cover: any, each
  *           before it writes to the pages for the first time.
  * Limits    At most LIFELINES_MOST at a time.
  *

@@ -23,7 +23,7 @@ struct gale_allocator *memory_default(void);
 void *memory_take(struct gale_allocator *allocator, size_t bytes);
 void memory_give(struct gale_allocator *allocator, void *memory, size_t bytes);
 
-/* Not zeroed: for who writes before reading, or clears it in parts. */
+/* Not zeroed: for callers that write before they read, or clear it in parts. */
 void *memory_take_raw(struct gale_allocator *allocator, size_t bytes);
 
 /* The same, from the start of a pair of cache lines, as processors fetch two at a time:

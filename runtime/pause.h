@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * pause.h -- who waits for a word does not hurry.
+ * pause.h -- a pause of some cycles, for a thread that waits for a word.
  *
  * Threads   Any.
  */

@@ -7,7 +7,7 @@
  *     probe_lease     what a store answered to a request for units
  *     probe_share     what a guard may admit from now on, by its fleet
  *
- * A point that nobody watches is a nop.  There is none on the hot path.  docs/operate.md lists the
+ * A point without a watcher is a nop.  There is none on the hot path.  docs/operate.md lists the
  * arguments; a point whose arguments change gets another name.
  *
  * Threads   Any.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * random.h -- bytes that nobody can guess, for the secrets of hash tables.
+ * random.h -- bytes that cannot be guessed, for the secrets of hash tables.
  *
  * Threads   random_fill: any, at once.
  */

@@ -7,8 +7,8 @@
  *           owner reads.  owed: the owner's.
  *
  * Invariant  What is in the descriptor, and what is on its way there, is owed, and one more while
- *            raised is true: whoever makes it true writes one.  So there is nothing to read while
- *            nothing is owed and it is false; most clears are such, and cost no call.
+ *            raised is true: the thread that makes it true writes one.  So there is nothing to read
+ *            while nothing is owed and it is false; most clears are such, and cost no call.
  *
  * Ordering
  *
@@ -31,9 +31,9 @@
 #include "runtime/atomic.h"
 #include "runtime/clock.h"
 
-#define KEPT_NS 200000 /* a processor, by whoever is no server that answers */
+#define KEPT_NS 200000 /* a server that answers gives a processor back sooner */
 #define REST_NS 100000000
-#define LOOK_NS 5000 /* who was told early; to sleep and be woken takes longer */
+#define LOOK_NS 5000 /* by a thread told early; to sleep and be woken takes longer */
 
 bool wake_open(struct wake *wake)
 {
@@ -100,8 +100,8 @@ static bool either_comes(int fd, int other_fd, const struct timespec *most)
 	return ppoll(polls, 2, most, NULL) > 0;
 }
 
-/* Who has slept gets the processor when it is woken, and who has given way when the other's
- * time is over: some milliseconds. */
+/* A thread that has slept gets the processor when it is woken; one that has given way, when the
+ * other's time is over: some milliseconds. */
 static uint64_t give_way(struct poller *poller, uint64_t before)
 {
 	uint64_t now;
@@ -126,7 +126,7 @@ static bool has_come(const struct look *look)
 
 	if (look->on_epoll)
 		return epoll_wait(look->fd, &event, 1, 0) > 0 &&
-		       event.data.u64 != WATCH_EARLY; /* he looks on anyway */
+		       event.data.u64 != WATCH_EARLY; /* this thread looks on anyway */
 	return either_comes(look->fd, look->other_fd, &at_once);
 }
 

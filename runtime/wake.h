@@ -22,16 +22,16 @@ struct wake {
 	int64_t owed; /* writes that the owner knows of, and has not read */
 };
 
-/* An epoll that somebody sleeps on, for whoever has something to tell.  early: he is to be told,
- * too, that something is about to come; that is told once, as WATCH_EARLY. */
+/* An epoll that a thread sleeps on, for threads that have something to tell it.  early: it is to
+ * be told, too, that something is about to come; that is told once, as WATCH_EARLY. */
 struct watch {
-	int epoll_fd; /* -1: nobody does */
+	int epoll_fd; /* -1: no thread does */
 	bool early;
 };
 #define WATCH_EARLY UINT64_C(1) /* an event's data; of any other it is 0 */
 
 /* Whether it is any good to be told early: this thread may use more than one processor, so that
- * who answers need not have the one of who sleeps. */
+ * the thread that answers need not have the sleeper's. */
 bool wake_early_pays(void);
 
 bool wake_open(struct wake *wake);
@@ -39,9 +39,9 @@ void wake_close(struct wake *wake);
 void wake_raise(struct wake *wake);
 void wake_clear(struct wake *wake);
 
-/* Who looks for what is next again and again before it sleeps, and lets others have the
- * processor in between: who is awake need not be woken.  It rests for a while when others
- * have kept the processor: whoever sleeps gets it back sooner. */
+/* A thread that looks for what is next again and again before it sleeps, and lets others have the
+ * processor in between: a thread that is awake need not be woken.  It rests for a while when
+ * others have kept the processor: a thread that sleeps gets it back sooner. */
 struct poller {
 	uint64_t poll_ns;  /* so long; 0: it sleeps at once */
 	uint64_t rests_ns; /* until then: patience_now_ns() */
@@ -54,8 +54,8 @@ void wake_wait(struct wake *wake, struct poller *poller, uint64_t deadline_ns);
 /* The same, until one of these is readable; -1: there is no other. */
 void wake_wait_for_either(int fd, int other_fd, struct poller *poller,
                           uint64_t deadline_ns);
-/* The same, until an epoll tells of something; -1: there is none.  Who is told WATCH_EARLY looks
- * some microseconds longer, for what is about to come. */
+/* The same, until an epoll tells of something; -1: there is none.  A thread that is told
+ * WATCH_EARLY looks some microseconds longer, for what is about to come. */
 void wake_wait_on(int epoll_fd, struct poller *poller, uint64_t deadline_ns);
 
 #endif
