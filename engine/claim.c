@@ -157,7 +157,7 @@ static bool is_within_limit(const struct claim *claim, const struct pool_ask *as
 	       answer->granted - claim->back <= most;
 }
 
-/* Nobody is believed.  (L13) */
+/* No store is believed.  (L13) */
 static bool is_possible(const struct claim *claim, const struct pool_ask *ask,
                         const struct pool_answer *answer)
 {
@@ -179,9 +179,9 @@ static void turn(struct claim *claim, uint64_t window)
 	claim->refused = 0;
 }
 
-/* While a tenant that was refused asks again in half of release_us, it is never absent, and gets its
- * part of what others leave.  Where nothing is left for anybody, units only come back, and who asks near the end of
- * the window finds them all. */
+/* While a tenant that was refused asks again in half of release_us, it is never absent, and gets
+ * its part of what others leave.  When nothing is left for any tenant, units only come back, and
+ * one that asks near the end of the window finds them all. */
 static void be_refused(struct claim *claim, uint64_t least,
                        const struct pool_answer *answer, mono now)
 {

@@ -8,7 +8,7 @@
  *
  *     claim_wants -> claim_ask -> the store -> claim_hear -> claim_take
  *                        ^                        |
- *                        '------ claim_give <-----'   units that nobody needs
+ *                        '------ claim_give <-----'   units that are not needed
  *
  * How much to ask for is learned: what was spent since the last grant, over the time that it took,
  * for a sixteenth of a window, and for two round trips.  When to ask is learned by looks, once in a
@@ -33,7 +33,7 @@
  *            not made.
  *
  *   CLAIM-7  An answer that says that nothing is left for the tenant is a refusal of what is asked
- *           next: who got the last units need not ask to learn that they were.
+ *           next: a node that got the last units need not ask again to learn that.
  *   CLAIM-8  What calls have cost beyond their holds is a debt of their window.  Units in hand pay it
  *           before an ask may have any.
  *
@@ -47,7 +47,7 @@
 
 enum claim_news {
 	CLAIM_HEARD, /* the pool has said how much there is */
-	CLAIM_EARLY, /* its window is over before anybody could spend it: ask at .turns */
+	CLAIM_EARLY, /* its window is over before any call could spend it: ask at .turns */
 	CLAIM_QUIET,   /* the store may have forgotten; ask at .retry  (CLAIM-6) */
 	CLAIM_REFUSED, /* by the result that was answered; ask at .retry  (CLAIM-6) */
 	CLAIM_WRONG,   /* the answer cannot be true, and nothing has changed */
@@ -124,7 +124,7 @@ static inline void claim_pay(struct claim *claim, mono now)
 	claim->debt -= units;
 }
 
-/* Units in hand that nobody here needs: the next ask gives them back. */
+/* Units in hand that are not needed here: the next ask gives them back. */
 static inline void claim_give(struct claim *claim, uint64_t units)
 {
 	claim->back += units;
@@ -148,8 +148,8 @@ struct claim_look {
 /* Once in a tick, with all that was not spent in hand.  CLAIM-5 */
 struct claim_look claim_look(struct claim *claim, mono now, uint64_t tick_ns);
 
-/* It is sent now.  present: somebody asks here; wants and least: the costs that wait together, and
- * the least of them, beyond what is in hand; both 0: none. */
+/* It is sent now.  present: the tenant asks here; wants and least: the costs that wait together,
+ * and the least of them, beyond what is in hand; both 0: none. */
 struct pool_ask claim_ask(struct claim *claim, bool present, uint64_t wants,
                           uint64_t least, mono now);
 enum claim_news claim_hear(struct claim *claim, const struct pool_ask *ask,

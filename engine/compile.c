@@ -3,7 +3,7 @@
 /*
  * compile.c -- checks what was configured, and works out ahead what every step needs.
  *
- * A part that a kind does not use must be 0: whoever sets it expects something of it.
+ * A part that a kind does not use must be 0: a host that sets it expects something of it.
  * Nothing that passes here can overflow later (SLOT-2, RULE-3).
  */
 #include "engine/rule.h"

@@ -8,7 +8,7 @@
  *
  * Both are checked and changed in one atomic step, so there is no instant at which
  * units of one window could be spent in another: a word is a promise of its own, and
- * means the same whoever reads it and however late.
+ * means the same to each reader, however late.
  *
  * A tick is 65.5 us of the node's own clock.  Rounding is always towards less: credit
  * dies at the start of the tick in which it would have died.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * escrow.c -- who asks, who is there, and what is left.
+ * escrow.c -- tenants that ask, tenants that are present, and what is left for each.
  */
 #include "engine/escrow.h"
 
@@ -264,8 +264,8 @@ static void forget_window(struct escrow *escrow, struct escrow_tenant *tenant)
 	tenant->used = tenant->debt = tenant->refused = tenant->repaid = 0;
 }
 
-/* Who was there from the beginning of a window, and had an ask refused, is owed what it has used
- * less than the share that it would have if nothing was used, nor repaid.  ESCROW-4 */
+/* A tenant that was present from the beginning of a window, and had an ask refused, is owed what it
+ * has used less than the share that it would have if nothing was used, nor repaid.  ESCROW-4 */
 static uint64_t owed_after(struct escrow *escrow, struct escrow_tenant *tenant)
 {
 	uint64_t due = tenant->owed + share_of(escrow, tenant);
@@ -293,7 +293,7 @@ static bool waits_longer(const struct escrow_tenant *tenant,
 	       (!other || tenant->owed_since < other->owed_since);
 }
 
-/* Who has been owed for longest comes first; so nobody waits for ever. */
+/* The tenant that has been owed for longest comes first; so none waits for ever. */
 static void repay_all(struct escrow *escrow)
 {
 	uint64_t room = escrow->set.limit > escrow->guaranteed
@@ -378,7 +378,7 @@ static void go_on(struct escrow *escrow, uint64_t now_us)
 		            escrow->now_us - escrow->now_us % escrow->set.period_us);
 }
 
-/* ---- Who is there ------------------------------------------------------------------- */
+/* ---- Presence ----------------------------------------------------------------------- */
 
 static uint64_t leaves_us(const struct escrow *escrow,
                           const struct escrow_tenant *tenant)
@@ -428,7 +428,7 @@ void escrow_saw(struct escrow *escrow, uint32_t number)
 		come(escrow, tenant);
 	unlist(escrow, tenant);
 	last = last_in(escrow, ESCROW_PRESENT);
-	/* Nobody goes before those that are protected. */
+	/* No tenant goes before those that are protected. */
 	tenant->asked_us =
 	    last && last->asked_us > escrow->now_us ? last->asked_us : escrow->now_us;
 	append(escrow, tenant, ESCROW_PRESENT);
@@ -441,7 +441,7 @@ void escrow_saw(struct escrow *escrow, uint32_t number)
 /* What one escrow says of an ask. */
 enum verdict { NO, OWN, LENT };
 
-/* Beyond its share, and with units that are nobody's?  ESCROW-2 */
+/* Beyond its share, and with units that are in no tenant's share?  ESCROW-2 */
 static bool may_lend(struct escrow *escrow, const struct escrow_tenant *tenant,
                      uint64_t share, uint64_t cost)
 {
@@ -586,7 +586,7 @@ static uint64_t limit_below(struct escrow *escrow, uint32_t number)
 	return greater(share_of(escrow, node), node->used);
 }
 
-/* From the root down: who asks is present.  TREE-4 */
+/* From the root down: a tenant that asks is present.  TREE-4 */
 static void be_seen(struct escrow *escrow, uint32_t number, uint64_t now_us)
 {
 	if (escrow->above)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * escrow.h -- one budget, window after window, for tenants whose demands nobody knows.
+ * escrow.h -- one budget, window after window, for tenants whose demands are not known.
  *
- * Tenants that have asked lately are present.  Each has a share, which nobody else can use up:
+ * Tenants that have asked lately are present.  Each has a share, which no other can use up:
  * its guarantee, and then by weight, up to its cap.  The shares and what was used beyond them
  * come to the limit together, as if water rose in vessels that are as wide as the weights:
  *
@@ -19,8 +19,8 @@
  *
  * Invariants
  *
- *   ESCROW-1  In a window tenants use at most the limit together, whoever comes, goes, is
- *             removed or is changed.  (T1)
+ *   ESCROW-1  In a window tenants use at most the limit together, whichever of them come, go, are
+ *             removed or are changed.  (T1)
  *   ESCROW-2  An ask is admitted only if used + cost <= limit - the sum over others of
  *             max(share, used).  A tenant that has its share gets no more.  (T2)
  *   ESCROW-3  Nothing is reserved for a tenant that has not asked for release_us.  (T3)
@@ -63,9 +63,9 @@ enum escrow_stand {
 };
 
 enum escrow_list {
-	ESCROW_FREE,    /* nobody */
+	ESCROW_FREE,    /* no tenant */
 	ESCROW_ABSENT,  /* in no order */
-	ESCROW_PRESENT, /* who asked longest ago is first */
+	ESCROW_PRESENT, /* the one that asked longest ago is first */
 	ESCROW_LISTS
 };
 
@@ -97,7 +97,7 @@ struct escrow_tenant {
 struct escrow_settings {
 	uint64_t limit;
 	uint64_t period_us;
-	uint64_t release_us; /* GALE_NEVER: who has asked once is present for ever */
+	uint64_t release_us; /* GALE_NEVER: a tenant that has asked stays present */
 	uint64_t protect_us; /* all are present for so long after a window has begun */
 	bool parted;         /* no share is lent: fair_share among those present */
 };
@@ -196,7 +196,7 @@ static inline uint32_t escrow_present(const struct escrow *escrow)
 {
 	return escrow->lists[ESCROW_PRESENT].count;
 }
-/* The same, where nobody has units ahead. */
+/* The same, where no tenant has units ahead. */
 static inline void escrow_pass(struct escrow *escrow, uint64_t now_us)
 {
 	uint32_t number;

@@ -5,7 +5,7 @@
  *
  * All that are present begin under the level.  The level that they have then is too high if
  * what some have used is above their shares by more than others' shares are above their caps:
- * it can only fall, so those who are over it stay over it.  Else those above their caps stay
+ * it can only fall, so those that are over it stay over it.  Else those above their caps stay
  * there.  So each round settles where some stand, and what is left is their level for good.
  *
  * If the guarantees alone are more than there is, since others have used it, the level has the

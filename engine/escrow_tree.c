@@ -38,7 +38,7 @@ void escrow_unhang(struct escrow *escrow)
 	escrow->settled = false;
 }
 
-/* What asks below has told its node, so nobody below is left when a node is due.  TREE-4 */
+/* A tenant that asks below has told its node, so none below is left when a node is due.  TREE-4 */
 static void pass(struct escrow *escrow, uint64_t now_us)
 {
 	uint32_t due;

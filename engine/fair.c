@@ -130,7 +130,7 @@ static void part_children(struct fair_node *children, size_t count, uint64_t bud
 
 /* ---- The tree --------------------------------------------------------------------- */
 
-/* A node demands what its children do, and nobody more than the cap. */
+/* A node demands what its children do, and none more than the cap. */
 static void add_demands(struct fair_node *nodes, size_t count)
 {
 	for (size_t i = 1; i < count; i++)

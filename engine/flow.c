@@ -38,7 +38,7 @@ uint64_t flow_room(const struct flow *flow)
 
 /* As TCP has it, which waits so long for an acknowledgement (RFC 6298).  And thrice the mean: where
  * all replies take as long, a second batch under way doubles that at once, and a server stands still
- * now and then.  Those who are sent under overload have waited for as long as they may. */
+ * now and then.  Jobs that are sent under overload have waited for as long as they may. */
 uint64_t flow_need(const struct flow *flow, uint64_t others, uint64_t patience_ns)
 {
 	uint64_t always = patience_ns / PATIENCE_PARTS;

@@ -3,9 +3,10 @@
 /*
  * flow.h -- how much to have under way at a server, so that its answers come in time.
  *
- * A server that is asked more than it can do answers later and later, and does what nobody waits
- * for any more.  What waits here can still be refused; what waits there cannot.  So little waits
- * there: no more than a part of the callers' patience is worth, as replies have shown.
+ * A server that is asked more than it can do answers later and later, and does jobs that no call
+ * waits for any more.  A job that waits here can still be refused; one that waits there cannot.
+ * So little waits there: no more than a part of the callers' patience is worth, as replies have
+ * shown.
  *
  *     jobs wait    ->  flow_room says how many may be sent now; jobs whose answers are of use
  *                      when they come late do not wait for it, and are told of all the same
@@ -52,7 +53,7 @@ struct flow {
 struct flow_reply {
 	uint64_t jobs;
 	uint64_t took_ns;
-	uint64_t patience_ns; /* of those who wait, in the mean; 0: nobody waits */
+	uint64_t patience_ns; /* of calls that wait, in the mean; 0: no call waits */
 	bool was_alone;       /* it was one job, and nothing else was under way */
 };
 

@@ -7,7 +7,7 @@
  *                       ^ '-----------> back          held and not needed: credit again
  *                 grow -'  '----------> over          the cost beyond what was held: a debt
  *
- * A debt is paid by units of its window, before anybody may have them: by credit in hand, by what
+ * A debt is paid by units of its window, before any call may have them: by credit in hand, by what
  * other holds give back, and by what the store still lends.
  *
  * Both are words of engine/credit.h: so many units, until the window may be over.

@@ -150,7 +150,7 @@ bool lease_turn(const struct rule *rule, uint64_t *words, struct ledger *ledger,
 	return true;
 }
 
-/* The node says that it has them; more than nobody has said it cannot have. */
+/* The node says that it has them: at most as many as no node has said to have. */
 static uint64_t claim(struct ledger *ledger, struct gale_slot tag,
                       const struct lease_ask *ask)
 {
@@ -195,7 +195,7 @@ static struct gale_slot end_of(const struct rule *rule, const struct lease_row *
 }
 
 /* After a return a meter's tat lies before the row's tag: the key may expire before that,
- * and who forgets it then must say the same. */
+ * and a store that forgets it then must say the same. */
 static bool is_held(const struct rule *rule, const struct lease_row *row, uint64_t now)
 {
 	if (row->node == 0 || row->out == 0)

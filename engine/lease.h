@@ -11,7 +11,7 @@
  *     give back (node, number, tag, units)  ->  taken back, or too late
  *
  * Beside the words of the rule a leased key has a ledger: a row for each node that was lent
- * to.  It makes a message that comes twice do its work once, and lets nobody give back what
+ * to.  It makes a message that comes twice do its work once, and lets no node give back what
  * was not lent.
  *
  * A value has eight rows at most.  A window's other rows are kept apart, one for each node, and
@@ -70,12 +70,12 @@
  *            they were lent under, are used when it begins. (L1)  What goes back of them was said
  *            before to be out, and is in the sum. (L6)
  *   LEASE-8  A node says once in a window what it was lent ahead of it: with the ask that makes
- *            its row.  So nobody is put down for what another was lent, and a message that
+ *            its row.  So no node is put down for what another was lent, and a message that
  *            comes twice gives no unit back that is in another's hands. (L6)
  *
  * Threads   Pure: any, on different words.
  * Limits    LEASE-2 holds as long as the row is kept.  A message of a node without a row
- *           is its first: it may take units that nobody waits for.
+ *           is its first: it may take units that no call waits for.
  *           A key that is forgotten and makes a crowd twice within a microsecond takes back
  *           units of the first crowd into the second.
  */
@@ -92,7 +92,7 @@
  * that they may have some in hand.  Gales that know of no crowd take it for a node. */
 #define LEASE_CROWD GALE_UNITS_MAX
 /* In the place of a node: the row of what is lent ahead.  Its number is one more than the units of
- * the next window that are, and out the units of this one that nobody has said to have. */
+ * the next window that are, and out the units of this one that no node has said to have. */
 #define LEASE_AHEAD (LEASE_CROWD - 1)
 #define LEASE_AHEAD_PARTS 16 /* of a limit: at most one is lent ahead */
 #define LEASE_NODE_MAX (LEASE_AHEAD - 1)
@@ -157,7 +157,7 @@ bool lease_possible(const struct rule *rule);
 bool lease_has_ahead(const struct rule *rule);
 
 /*
- * Before each step on a key, whoever makes it: the window that begins with what was lent ahead.
+ * Before each step on a key, of any node: the window that begins with what was lent ahead.
  * The first window that begins at reserve_from_us or after it begins with all that may have been
  * lent so by a store that has forgotten, too; 0: it has not.  False: nothing has changed.
  *                                                                                    LEASE-7
@@ -185,7 +185,7 @@ struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
 
 /*
  * What lease_step says to the same number again, of one that got all it wanted, if that is all
- * that is known: how the window was left, and that nobody else has a row there.  False: the
+ * that is known: how the window was left, and that no other node has a row there.  False: the
  * window cannot have been left so, or is over.
  */
 bool lease_was_whole(const struct rule *rule, const struct window_state *left,

@@ -214,7 +214,7 @@ static bool apart_fits(const struct rule *rule, const struct ledger *ledger)
 	       ledger_row_of(ledger, row->node) == LEASE_ROWS;
 }
 
-/* Of one window, and no more out than it has used: who is in the crowd has one at least.
+/* Of one window, and no more out than it has used: each node of the crowd has one at least.
  * LEASE-4 */
 static bool sum_fits(const struct window_state *state, const struct ledger *ledger)
 {

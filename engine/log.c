@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * log.c -- who came when, for as long as it counts.
+ * log.c -- the instants of admissions, for as long as they count.
  *
  * An entry counts while it is younger than the window.  Admissions of the same
  * microsecond share an entry, so there are never more entries than limit.

@@ -18,7 +18,7 @@
  *   OFFENDERS-3  Of refusals that are counted together the first OFFENDERS_EACH are noted one
  *                by one, and then one of OFFENDERS_LOT, for as many.  Which ones follows from
  *                their number so that of each k-th refusal the same part is noted, whatever
- *                k is: who asks for keys in turn hides none of them.
+ *                k is: a caller that asks for keys in turn hides none of them.
  *   OFFENDERS-4  In a sum of tables OFFENDERS-1 holds, n is the sum of theirs, and the least count is
  *                at most n / OFFENDERS_ROWS, which no over exceeds.  A key that has no row was
  *                noted at most as often as the least count.

@@ -167,7 +167,7 @@ static uint64_t all_filled(const struct shares *shares, struct level level)
 	return sum;
 }
 
-/* The tenants that are present.  Who has used what others' guarantees would need has taken it:
+/* The tenants that are present.  One that has used what others' guarantees would need has taken it:
  * then the guarantees are filled by weight as far as it goes. */
 static void look(struct shares *shares, const struct pool *pool,
                  const struct pool_tenant *tenants, size_t count, size_t self,

@@ -14,12 +14,12 @@
  *     claim     of one node for one tenant, in this window: granted, given back
  *
  * Numbers of a claim are totals of the window, which only rise.  So an ask that comes late, twice
- * or never, and an answer that is lost, change nothing but who learns of a grant, and when.
+ * or never, and an answer that is lost, change nothing but which nodes learn of a grant, and when.
  *
  * Each tenant that asks has a share, as in escrow.h: its guarantee, and then by weight up to its
  * cap, where the sum of max(share, used) over the present and of what was used by the absent is
- * the limit.  A tenant is whoever divides the limit: a customer, or a region with the weights of
- * its own tenants together.  Nothing here depends on what it is.
+ * the limit.  A tenant is one of those that divide the limit: a customer, or a region with the
+ * weights of its own tenants together.  Nothing here depends on what it is.
  *
  * A store calls for one ask, in one atomic step and in this order:
  *
@@ -94,7 +94,7 @@ struct pool_ask {
 	uint64_t guarantee;  /* of the tenant, as the next two */
 	uint64_t cap;
 	uint64_t weight;
-	uint64_t present; /* 1: somebody asks for it there; 0: it only gives back */
+	uint64_t present; /* 1: calls ask for it there; 0: it only gives back */
 	uint64_t window;  /* that had and back are of; what follows: in any window */
 	uint64_t had;     /* the node was told that it was granted so much in all */
 	uint64_t more;    /* what it wants beyond */
@@ -118,7 +118,7 @@ struct pool_answer {
 	uint64_t left_us;  /* until the window turns */
 	uint64_t share;    /* of the tenant, as things are */
 	uint64_t used;     /* by the tenant, at all nodes */
-	uint64_t free;     /* of the limit: units that were not granted to anybody */
+	uint64_t free;     /* of the limit: units that were not granted */
 	uint64_t retry_us; /* until asking again may help */
 	/* That the last ask before this one had; 0: there was none. */
 	uint64_t limit;

@@ -3,7 +3,7 @@
 /*
  * real.h -- exponential, logarithm and root, for estimates.
  *
- * Written out, because whoever links libgale.a would need libm for these three alone;
+ * Written out, because a program with libgale.a would need libm for these three alone;
  * and so that a size is the same on every machine.  Good to some 1e-15 of the result.
  * No admission depends on them.
  *

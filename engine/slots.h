@@ -8,7 +8,7 @@
  *
  * A slot is the right to have one call in flight.  most is the ceiling in force, the least of
  * several; by says which of them it is, so a refusal knows its reason from the same word.
- * generation numbers the shares that a fleet gives this node: whoever reads the word has what
+ * generation numbers the shares that a fleet gives this node: a reader of the word has what
  * a report needs, and all of it at one instant.
  *
  *     the coordinator   slots_applied: generation, by, most          in flight stays
