@@ -8,8 +8,8 @@
  *
  *     fund_init  -> coordinator_add_fund -> turns, each when it is due -> closed -> drop
  *
- *     a turn: who comes and goes -> what is due -> the stores send and receive -> what they
- *             have answered -> whom they have nudged
+ *     a turn: guards and funds come and go -> what is due -> the stores send and receive ->
+ *             what they have answered -> groups that they have nudged
  *
  * Threads   coordinator_add, coordinator_remove: any.  coordinator_turn: the actor, or the
  *           host's thread that turns.  The rest: the runtime's.

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * due.h -- when the coordinator's next turn is due, and whether somebody wants one now.
+ * due.h -- when the coordinator's next turn is due, and whether a thread wants one now.
  *
  * Invariants
  *
- *   DUE-1  A turn that somebody wants is taken after that: what an earlier turn has found to be
+ *   DUE-1  A turn that a thread wants is taken after that: what an earlier turn has found to be
  *          the next instant does not overwrite the wish.
  *
  * Threads   due_now, due_reached, due_at: any.  The rest: the coordinator's.
@@ -20,7 +20,7 @@
 
 #define DUE_NEVER UINT64_MAX
 
-typedef _Atomic uint64_t due_word; /* an instant; 0: now, as somebody wants it */
+typedef _Atomic uint64_t due_word; /* an instant; 0: now, as a thread wants it */
 
 static inline void due_now(due_word *due)
 {
@@ -37,7 +37,7 @@ static inline bool due_reached(const due_word *due, mono now)
 	return mono_reached(now, due_at(due));
 }
 
-/* The turn begins.  True: somebody wants it. */
+/* The turn begins.  True: a thread wants it. */
 static inline bool due_take(due_word *due)
 {
 	return swap_relaxed(due, DUE_NEVER) == 0;

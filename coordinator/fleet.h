@@ -21,7 +21,7 @@
  *   FLEET-4  A guard that observes reports at most its share as in flight: what it has above
  *            it is taken from no other node.
  *
- * Threads   The coordinator's, but guard_join: who opens the guard.  told: any reads it.
+ * Threads   The coordinator's, but guard_join: the guard's opener.  told: any reads it.
  */
 #ifndef COORDINATOR_FLEET_H
 #define COORDINATOR_FLEET_H
@@ -36,10 +36,9 @@ struct guard;
 struct post {
 	struct store *store;
 	struct store_client client;
-	struct store_ear
-	    *ear;           /* NULL: the client hears nudges itself, or nobody does */
-	struct list place;  /* among the coordinator's */
-	struct list fleets; /* that are its members; funds are, too */
+	struct store_ear *ear; /* NULL: the client hears nudges itself, or none come */
+	struct list place;     /* among the coordinator's */
+	struct list fleets;    /* that are its members; funds are, too */
 	uint32_t members;
 	bool entered; /* the client is one */
 };
@@ -110,7 +109,7 @@ bool guard_has_left(const struct guard *guard);
 
 /* ---- Posts ------------------------------------------------------------------------ */
 
-/* Who uses it comes and goes; without memory for a client it is tried again in post_turn. */
+/* A user of it comes and goes; without memory for a client it is tried again in post_turn. */
 void post_join(struct post *post, struct list *posts, struct store_home *home);
 void post_part(struct post *post);
 /* The same of a fleet, which hears nudges. */

@@ -89,7 +89,7 @@ struct fund_wait {
  * over. */
 struct fund_alone {
 	struct alone alone;
-	uint32_t name_len; /* 0: nobody's yet */
+	uint32_t name_len; /* 0: no tenant's yet */
 	uint8_t name[STORE_TENANT_MAX];
 };
 
@@ -198,7 +198,7 @@ struct stake {
 		enum gale_why why;       /* of what was refused */
 		mono tick;               /* the next look */
 		bool ahead;              /* more is asked for before it is gone */
-		uint64_t ordered;        /* a cost that nobody waits for */
+		uint64_t ordered;        /* a cost that no call waits for */
 		uint64_t holds;          /* of any window */
 		bool leaves;
 		bool tells; /* the pool is to hear of it, though it lacks nothing ... */

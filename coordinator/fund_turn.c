@@ -59,8 +59,9 @@ static uint64_t in_hand(const struct stake *stake, mono now)
 	       credit_units(load_relaxed(&stake->till->purse));
 }
 
-/* What those that wait cost, and the least of that, beyond what is in hand.  1: nobody waits, or all
- * is in hand, and more is of use.  A cost that nobody waits for is forgotten when it is in hand. */
+/* The cost of the calls that wait, and the least of that, beyond what is in hand.  1: no call
+ * waits, or all is in hand, and more is of use.  A cost that no call waits for is forgotten when
+ * it is in hand. */
 static uint64_t wanted(struct stake *stake, mono now, uint64_t *ret_least)
 {
 	uint64_t units = in_hand(stake, now), wants, least;

@@ -13,7 +13,7 @@
 #define LOOK_LEAST_NS UINT64_C(5000000) /* of a guard of which there is much to learn */
 #define LOOK_AGAIN_NS UINT64_C(100000)  /* never sooner: a turn ends */
 #define LOOK_USUAL_NS UINT64_C(20000000)
-#define LOOK_MOST_NS UINT64_C(640000000) /* of a guard that nobody uses */
+#define LOOK_MOST_NS UINT64_C(640000000) /* of a guard without calls */
 #define MUCH 64 /* slots that ended from one look to the next */
 #define IDLE_NS UINT64_C(200000000)
 #define CEILING_PER_CELL 16 /* slots, for each seat that is to keep some of them */
@@ -102,7 +102,7 @@ static void share_out(struct guard *guard, mono now)
 	uint32_t most = slots_most(turnstile_word(&guard->turnstile));
 	uint32_t each = 0;
 
-	/* A seat that is alone has nobody to wait for. */
+	/* A seat that is alone has no other to wait for. */
 	if (count >= 2 && most / CEILING_PER_CELL >= count)
 		each = most / (KEPT_PART * count);
 	if (turnstile_keep(&guard->turnstile, cells, each))

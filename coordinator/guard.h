@@ -6,7 +6,7 @@
  * Calls enter and exit by the turnstile alone.  Once in a while the coordinator looks at the
  * guard: it collects what was counted, learns from it, and puts the ceiling in force.
  *
- *     look: collect -> learn -> apply -> who may keep slots -> who has stopped -> when next
+ *     look: collect -> learn -> apply -> which cells may keep slots -> overdue calls -> when next
  *
  * Invariants
  *
@@ -15,7 +15,7 @@
  *   GUARD-2  Nothing but an exit frees the slots of a call: a look reports calls that are
  *            overdue, and no more.  (H8)
  *
- * Threads   guard_init: who opens it.  guard_look: the coordinator.  told: any reads it.
+ * Threads   guard_init: its opener.  guard_look: the coordinator.  told: any reads it.
  *           The turnstile: as turnstile.h says.
  */
 #ifndef COORDINATOR_GUARD_H

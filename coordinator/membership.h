@@ -13,7 +13,7 @@
  *
  *   MEMBERSHIP-1  While a call is with the store, nothing of it is written. (STORE-8)
  *
- * Threads   The coordinator's, but membership_init: who opens the guard.
+ * Threads   The coordinator's, but membership_init: the guard's opener.
  */
 #ifndef COORDINATOR_MEMBERSHIP_H
 #define COORDINATOR_MEMBERSHIP_H

@@ -11,7 +11,7 @@
 
 #include "coordinator/coordinator.h"
 
-#define CALLS 2 /* in turn: who is admitted alone makes the next one  (FUND-8) */
+#define CALLS 2 /* in turn: one that is admitted alone makes the next  (FUND-8) */
 
 /* ---- Till and claim ---------------------------------------------------------------- */
 

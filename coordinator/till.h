@@ -20,7 +20,7 @@
  * Ordering
  *
  *   reopened  back is opened with release, after a denial was remembered  ->  units go back by a swap
- *             with acquire: who gives some back sees that denial, and ends it.
+ *             with acquire: a thread that gives some back sees that denial, and ends it.
  */
 #ifndef COORDINATOR_TILL_H
 #define COORDINATOR_TILL_H

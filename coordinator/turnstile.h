@@ -14,7 +14,7 @@
  *     exit:  to the cell, if it may keep more and a quarter of the ceiling is free
  *            else to the word
  *
- * A cell's word is {calls 32, kept 32}.  Whoever calls back what a cell keeps counts the
+ * A cell's word is {calls 32, kept 32}.  A thread that calls back what a cell keeps counts the
  * calls up, so a seat that has looked at the word before cannot finish its step after.
  *
  *     the seat                                  the coordinator
@@ -29,24 +29,25 @@
  *   TURNSTILE-2  Once turnstile_call_back has returned, nothing is taken from a cell or kept in one on
  *           the strength of what the word was before.  So after a fence nothing enters.  (H5)
  *   TURNSTILE-3  Cells keep at most a quarter of the ceiling: the sum of their most.
- *   TURNSTILE-4  Of all steps on a word that is closed, one alone leaves 0 in flight, and whoever
- *           makes it is told.  Nobody touches the turnstile after giving the last one back.
+ *   TURNSTILE-4  Of all steps on a word that is closed, one alone leaves 0 in flight, and the
+ *           thread that makes it is told.  No thread touches the turnstile after giving the
+ *           last slot back.
  *
  * Threads   turnstile_enter, turnstile_give, the quick ways and turnstile_keep_one: any, each with
  *           the cell of its seat, which no other thread has.  turnstile_call_back: any.
- *           turnstile_apply, turnstile_keep: the coordinator.  turnstile_close: whoever closes,
- *           once.  A tally: written by its seat, read by any; that of seats without a cell is
- *           added to by all of them.
+ *           turnstile_apply, turnstile_keep: the coordinator.  turnstile_close: the thread that
+ *           closes, once.  A tally: written by its seat, read by any; that of seats without a
+ *           cell is added to by all of them.
  *
  * Ordering
  *
  *   The word's ceiling is relaxed: a call that does not see a change yet came before it.
  *   called   turnstile_call_back swaps a cell with release  ->  its seat loads it with acquire
  *            before it keeps a slot: the word that it loads then is the one from before the
- *            call, or newer.  Who takes from a cell takes what it has kept since.
- *   vacated  turnstile_give and turnstile_exit_quickly swap with release  ->  who calls a cell back, or gives
- *            to the word, swaps with acquire: whoever leaves 0 in flight on a closed word
- *            sees all that was done with the guard, and may free it.
+ *            call, or newer.  A thread that takes from a cell takes what it has kept since.
+ *   vacated  turnstile_give and turnstile_exit_quickly swap with release  ->  a thread that calls
+ *            a cell back, or gives to the word, swaps with acquire: the one that leaves 0 in
+ *            flight on a closed word sees all that was done with the guard, and may free it.
  */
 #ifndef COORDINATOR_TURNSTILE_H
 #define COORDINATOR_TURNSTILE_H
@@ -215,7 +216,7 @@ static ALWAYS_INLINE bool turnstile_keep_one(struct turnstile *turnstile,
 	return LIKELY(swap_if_release(&cell->kept, &kept, kept + 1)); /* vacated */
 }
 
-/* Racy: a peak that is missed was seen by nobody. */
+/* Racy: a peak that is missed was seen by no thread. */
 static ALWAYS_INLINE void turnstile_note_peak(struct turnstile *turnstile,
                                               uint32_t in_flight)
 {
