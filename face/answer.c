@@ -86,7 +86,7 @@ static void say_once(struct gale_limiter *limiter, enum store_result result)
 }
 
 /* By the same rule for less, on a store that no other node sees.  Where another thread is at the
- * key for longer than a step takes, the answer is no: nobody waits for it. */
+ * key for longer than a step takes, the answer is no, without waiting. */
 static bool ask_share(struct gale_limiter *limiter, const struct store_op *op,
                       struct gale_answer *ret_answer)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * answer.h -- what a store's result means to the one who asked.
+ * answer.h -- the meaning of a store's result for the caller.
  *
  * Threads   answer_refused, answer_counted: the seat's own.  The others: any, at once.
  */
@@ -36,7 +36,7 @@ struct gale_answer answer_pending(const struct gale_limiter *limiter);
 struct gale_answer answer_of(struct gale_limiter *limiter, const struct store_op *op,
                              enum store_result result);
 
-/* The same as errors, for those who look and correct. */
+/* The same as errors, for calls that look and correct. */
 enum gale_err error_of_refusal(enum gale_why why);
 enum gale_err error_of(enum store_result result);
 

@@ -38,12 +38,12 @@ static void put(struct question *question, const struct gale_limiter *limiter,
 	question->op.verb = verb;
 	question->op.key = bytes;
 	question->op.key_len = (uint32_t)(1 + lender->name_len + key_len);
-	question->op.rule = NULL; /* of whoever runs it */
+	question->op.rule = NULL; /* set by the code that runs it */
 	question->op.changes = 0;
 	question->op.cost = cost;
 }
 
-/* Before the store is asked; nobody needs it where no denial is remembered. */
+/* Before the store is asked; not needed where no denial is remembered. */
 static mono asked_at(struct gale_seat *seat, const struct gale_limiter *limiter)
 {
 	return limiter->lender.lending == LENDING_DENIALS ? seat_now(seat)

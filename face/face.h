@@ -23,7 +23,7 @@
  * Ordering
  *
  *   dropped   handle_drop subtracts with release  ->  the last drop acquires
- *             Whoever makes a handle die sees all that its users did to it.
+ *             The thread that makes a handle die sees all that its users did to it.
  */
 #ifndef FACE_FACE_H
 #define FACE_FACE_H
@@ -98,7 +98,7 @@ struct root {
 struct gale_runtime {
 	/* Since it was opened. */
 	struct lifeline lifeline; /* quick asks have it from the seat */
-	struct root *roots; /* of the shards' tables, by the shard's number; who asks
+	struct root *roots; /* of the shards' tables, by the shard's number; an ask
 	                     * has them from the seat */
 	uint32_t shard_count;
 	uint32_t pending_max;
@@ -110,7 +110,7 @@ struct gale_runtime {
 	struct grace grace; /* its epoch is read by every ask, too */
 	struct boot_clock boot;
 	uint64_t seed; /* of the hashes that spread keys over shards */
-	uint64_t node; /* who this is to the stores: nobody else, and never again */
+	uint64_t node; /* its number at the stores: no other has it, then or later */
 	uint32_t max_keys;
 	uint64_t poll_ns; /* before a shard's thread, or a call that waits, sleeps */
 	bool turns;       /* the host's: no threads */
@@ -123,7 +123,7 @@ struct gale_runtime {
 
 	_Atomic uint64_t refs; /* FACE-1 */
 	_Atomic bool closed;
-	_Atomic uint32_t posters; /* those who are about to touch a shard */
+	_Atomic uint32_t posters; /* threads that are about to touch a shard */
 
 	struct lock lock;
 	struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * family.h -- the tenants of a budget, or of one of its tenants: an escrow, and who is who in it.
+ * family.h -- the tenants of a budget, or of one of its tenants: an escrow, and each one's place.
  *
  * Threads   One at a time: under the budget's lock.
  */

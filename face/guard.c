@@ -7,8 +7,8 @@
  *
  * Ordering
  *
- *   founded   gale_guard_open stores the runtime's guardhouse with release  ->  who turns,
- *             closes or leaves loads it with acquire
+ *   founded   gale_guard_open stores the runtime's guardhouse with release  ->  a thread that
+ *             turns, closes or leaves loads it with acquire
  *             The coordinator is open.
  */
 #define _GNU_SOURCE

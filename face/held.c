@@ -23,7 +23,7 @@ struct gale_key {
 
 	/* Each ask reads these. */
 	alignas(CACHE_LINE) struct gale_seat *seat;
-	struct lender *quick; /* the limiter's while there is a purse, or nobody */
+	struct lender *quick; /* the limiter's while there is a purse, or &nobody */
 	struct purse *purse;  /* pinned; NULL until there is one */
 	struct cell *cell;   /* of this seat; NULL: it had none, when last looked for */
 	struct score *score; /* of this seat and the limiter */

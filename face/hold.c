@@ -302,8 +302,8 @@ static enum gale_err check_costs(const struct gale_seat *seat,
 	return GALE_ERR_OK;
 }
 
-/* GALE_ERR_LIMITER: nothing can be debited to it.  Now may be early: who puts something back, or
- * debits it, looks at the clock. */
+/* GALE_ERR_LIMITER: nothing can be debited to it.  Now may be early: the code that puts something
+ * back, or debits it, looks at the clock. */
 static __attribute__((noinline)) enum gale_err
 settle_longer(struct gale_seat *seat, struct gale_held *held, uint64_t cost, mono now)
 {

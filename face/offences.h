@@ -4,7 +4,7 @@
  * offences.h -- keys that a limiter's rule refuses, noted in the limiter's table.
  *
  * Most refusals are not noted (OFFENDERS-3): those cost a look at the seat's own count.  One
- * that finds the table in use, by another seat or by who reads it, is not noted either.
+ * that finds the table in use, by another seat or by a reader, is not noted either.
  *
  * Threads   The seat's own.
  */

@@ -4,7 +4,7 @@
  * quick.h -- what the quick ways to ask have in common: by name, many at once, of a held key.
  *
  * Most asks are of a seat that knows what time it is, and are answered from one word that
- * nobody else wants at this instant.  All of it is in line, so that an ask is one function.
+ * no other thread wants at this instant.  All of it is in line, so that an ask is one function.
  *
  * Threads   The seat's own; what takes a purse, within a grace period or with a pin on it.
  */

@@ -6,14 +6,14 @@
  * Ordering
  *
  *   closing   A poster counts itself in, passes a full fence and looks at closed; the
- *             closer sets closed, passes a full fence and waits until nobody is counted
+ *             closer sets closed, passes a full fence and waits until no poster is counted
  *             in.  Either the poster sees that the runtime is closed, or the closer
  *             waits until the ask is in its mailbox and lets the shard answer it.
  *             The closer's waiting  ->  the poster's leaving: see posted.
  *   posted    A poster subtracts itself with release  ->  the closer loads with acquire
  *             What was posted is in the mailbox before the shards are told to stop.
- *   turned    Whoever ends a turn swaps turning with release  ->  the next who begins one
- *             swaps it with acquire: the shards' own words go from one to the other.
+ *   turned    A thread that ends a turn swaps turning with release  ->  the next that begins
+ *             one swaps it with acquire: the shards' own words go from one to the other.
  *   dropped   As in face.h, for the runtime itself.
  */
 #define _GNU_SOURCE
@@ -52,8 +52,8 @@ const char *gale_version(void)
 /* ---- Sweeping -------------------------------------------------------------------- */
 
 /* The open stores one after the other.  The runtime's lock is not held while one is
- * swept: its stripes may make us wait, and others would wait with us.  Nor is the store,
- * which would then outlive its last user: who unlists it waits for us instead. */
+ * swept: its stripes may make the sweeper wait, and others would wait with it.  Nor is the
+ * store, which would then outlive its last user: unlist waits for the sweeper instead. */
 static struct gale_store *first_store(struct gale_runtime *runtime)
 {
 	struct gale_store *first;
@@ -76,7 +76,7 @@ static struct gale_store *next_store(struct gale_runtime *runtime)
 	return next;
 }
 
-/* Gives memory back that nobody asks for any more; asks do not depend on it. */
+/* Gives back the memory of keys that are no longer asked for; asks do not depend on it. */
 static uint64_t sweep(struct shard_chore *self)
 {
 	struct gale_runtime *runtime =
@@ -425,7 +425,7 @@ bool runtime_turn(struct gale_runtime *runtime, struct shard_turned *ret_turned)
 	*ret_turned = (struct shard_turned){ 0 };
 	if (swap_acq_rel(&runtime->turning, true)) /* turned */
 		return false;
-	/* Who closes it takes the last turns, and then there are no shards. */
+	/* The thread that closes it takes the last turns, and then there are no shards. */
 	if (!load_relaxed(&runtime->closed))
 		*ret_turned = turn_all(runtime);
 	end_turns(runtime);

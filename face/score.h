@@ -22,7 +22,7 @@
  * Threads   A score is added to by its seat's thread and read by any, so its words are
  *           relaxed.  Lists, numbers and sums are under the runtime's lock.  The pointer
  *           to a chunk is written before the limiter that is counted there is given to
- *           anybody.
+ *           the host.
  */
 #ifndef FACE_SCORE_H
 #define FACE_SCORE_H

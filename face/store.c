@@ -18,7 +18,7 @@
 #define QUARANTINE_MOST_US GALE_DAYS(1)
 #define MEMORY_SCHEME "memory:"
 
-/* Returns when nobody sweeps it: a name is forgotten when its last user has closed it,
+/* Returns when it is not being swept: a name is forgotten when its last user has closed it,
  * and not when the sweeper has come to its end. */
 static void unlist(struct gale_runtime *runtime, struct gale_store *store)
 {

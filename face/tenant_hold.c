@@ -260,7 +260,7 @@ commit_longer(struct gale_seat *seat, struct gale_tenant_held *hold, uint64_t co
 	return err;
 }
 
-/* It costs no more than was held, and its window is open, as far as anybody has looked. */
+/* It costs no more than was held, and its window is open, as of the last look. */
 static ALWAYS_INLINE bool settle_straight(struct gale_tenant *tenant,
                                           const struct gale_tenant_held *hold,
                                           uint64_t cost)

@@ -10,7 +10,7 @@
 
 #include "face/trial.h"
 
-/* Asks the shards of what is unknown, and waits; for 0 it asks nobody.  All answers are there then,
+/* Asks the shards of what is unknown, and waits; for 0 it asks none.  All answers are there then,
  * and what is kept is pinned. */
 void whole_wait(struct trial *trial, uint64_t within_us);
 
