@@ -4,7 +4,7 @@
  * ask.h -- what travels from a seat to a shard and back.
  *
  * An ask belongs to its seat until it is posted, to the shard until home->answered is
- * called, and to the seat again after that.  Nobody else reads or writes it.
+ * called, and to the seat again after that.  No other thread reads or writes it.
  *
  * Threads   Its seat's thread until it is posted; then the shard's actor, until
  *           home->answered is called, which runs there; then the seat's again.

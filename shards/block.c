@@ -3,12 +3,12 @@
 /*
  * block.c -- which place is next.
  *
- * Threads   next is anybody's, within a grace period; a block is the shard's actor's to
- *           make, to close and to free, and else constant.
+ * Threads   next: any, within a grace period.  The shard's actor makes, closes and frees a
+ *           block; else it is constant.
  */
 #include "shards/block.h"
 
-/* How long after the first a place is: rounded up, so that nobody leaves early. */
+/* How long after the first a place is: rounded up, so that no call leaves early. */
 static uint64_t offset_ns(const struct block *block, uint64_t place)
 {
 	const struct gale_rule *is = &block->rule.is;

@@ -7,7 +7,7 @@
  *        |----|----|----|----|----|----|----|----|----|
  *          taken, or past      next ->
  *
- * The store has booked the whole run, so nobody else in the fleet has these places, and
+ * The store has booked the whole run, so no other node of the fleet has these places, and
  * they are exactly T apart.  Any thread takes the next one that has not passed yet.
  *
  * Invariants
@@ -40,7 +40,7 @@ struct block {
 	struct gale_slot slot; /* ... and on the store's */
 	uint64_t count;
 	uint64_t left; /* what else the store would have booked */
-	alignas(CACHE_LINE) _Atomic uint64_t next; /* the first that nobody has */
+	alignas(CACHE_LINE) _Atomic uint64_t next; /* the first that is free */
 };
 
 /* cost places in a row, from the first on that has not passed and leaves not later than

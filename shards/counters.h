@@ -7,7 +7,7 @@
  * behind; texts are what is said of them there.
  *
  * Threads   A shard's counters are added to by its actor, a seat's by its thread, and
- *           read by anybody, so they are relaxed words with one writer each.
+ *           read by any, so they are relaxed words with one writer each.
  */
 #ifndef SHARDS_COUNTERS_H
 #define SHARDS_COUNTERS_H

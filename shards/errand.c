@@ -3,8 +3,8 @@
 /*
  * errand.c -- what is sent: many keys in one call.
  *
- * How much to ask for, and how much must come for anybody to be helped, is engine/borrow.h's
- * to say, after the sizer.
+ * engine/borrow.h says, after the sizer, how much to ask for, and how much must come for any
+ * call to be admitted.
  *
  * Threads   The shard's actor.  Of a purse it reads what any thread writes.
  */
@@ -106,7 +106,7 @@ static uint64_t predicted_for(const struct purse *purse)
 }
 
 /* A pacer's units that may go at once are asked for as they are needed: none of the burst
- * lies about with one node.  Blocks are for those who queue. */
+ * lies about with one node.  Blocks are for calls that queue. */
 static bool queues(const struct purse *purse)
 {
 	return purse->lender->lending != LENDING_PLACES || purse->tag_us > 0 ||
@@ -123,7 +123,7 @@ static uint64_t denied_from(const struct purse *purse, mono now)
 	return credit_units(denial) + 1;
 }
 
-/* After what lies in cells was gathered: those who wait take from what all share only. */
+/* After what lies in cells was gathered: calls that wait take from what all share only. */
 static struct borrow_need need_of(const struct errand *errand, mono now)
 {
 	struct purse *purse = errand->purse;

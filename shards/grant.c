@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * grant.c -- what a store has answered: is it to be believed, and who gets it?
+ * grant.c -- a store's answer: whether it is to be believed, and which calls get its units.
  *
- *     on_answer -> believed? -> the books -> the purse -> those who wait -> again, or rest
+ *     on_answer -> believed? -> the books -> the purse -> calls that wait -> again, or rest
  *
  * A store that says too much of a window is not believed (LESSOR-4); one whose clock has jumped
  * is not for a while (JUMP-3), and what it has lent is dropped: the window may be over.
@@ -187,7 +187,7 @@ static uint64_t us_between(mono now, mono then)
 	return then.ns > now.ns ? (then.ns - now.ns) / 1000 : 0;
 }
 
-/* Windows in which nobody asked are learned from too. */
+/* Windows without asks are learned from too. */
 static void note_idle_windows(struct lessor *lessor, struct purse *purse, mono now)
 {
 	uint64_t window_us = link_of(lessor, purse->lender)->own.window_us;
@@ -249,7 +249,7 @@ static void put_units(struct lessor *lessor, struct purse *purse,
 }
 
 /* The first place is so long from when the store answered, not from when it was asked:
- * nobody may leave early. */
+ * no call may leave early. */
 static void put_places(struct lessor *lessor, struct purse *purse,
                        const struct lease_grant *grant, mono now)
 {
@@ -357,7 +357,7 @@ static void sleep_until(struct lessor *lessor, struct errand *errand, mono due)
 	list_append(at, &errand->place);
 }
 
-/* Those who are due go again, unless nobody waits any longer. */
+/* Errands that are due go again, unless no call waits any longer. */
 void lessor_wake_sleeping(struct lessor *lessor, struct link *link, mono now)
 {
 	struct list *place;
@@ -405,7 +405,7 @@ static mono ends_of(const struct link *link, const struct errand *errand,
 
 	if (lender->is_meter)
 		return lessor_unit_ends(link, counts_from(errand, now));
-	if (lender->lending == LENDING_PLACES) /* of its burst: for those who wait */
+	if (lender->lending == LENDING_PLACES) /* of its burst: for calls that wait */
 		return mono_after(now, METER_LIFE_LEAST_NS);
 	return mono_until(errand->sent, (lasting){ grant->lasts_us },
 	                  lender->drift_ppm); /* LESSOR-3 */
@@ -574,7 +574,7 @@ void lessor_back_off(struct lessor *lessor, struct link *link, mono now)
 
 /* A connection that is gone answers, too: that nothing comes from there.  What cannot be
  * believed is no sign of health, nor need it be more than one key's: if it was the server's,
- * the connection is gone, and who asks next is told so. */
+ * the connection is gone, and the next ask is told so. */
 void lessor_note_result(struct lessor *lessor, struct link *link,
                         enum store_result result, mono now)
 {

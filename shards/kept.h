@@ -7,7 +7,7 @@
  *                 '-----> given back, all or a part: into the purse that they are from
  *
  * The word that units were taken from says until when they live.  As long as they do, their
- * window is the one that the purse is of, and whoever asks next may have them.  After that they
+ * window is the one that the purse is of, and the next ask may have them.  After that they
  * are worth nothing, and nothing is put back.
  *
  * Invariants
@@ -15,15 +15,15 @@
  *   KEPT-1  What goes back was taken, goes back once, and does not live longer than the longest
  *           of its window's units in the purse. (L1, L2)
  *   KEPT-2  Nothing goes back into a purse that was made void since. (JUMP-3)
- *   KEPT-3  While a purse has a debt, what comes into it pays that first: who owes and who puts
- *           something in each look at what the other has done. (HOLD-3)
+ *   KEPT-3  While a purse has a debt, what comes into it pays that first: a thread that adds to the
+ *           debt and one that puts units in each look at what the other has done. (HOLD-3)
  *
  * Threads   Any: within a grace period, or with a pin on the purse.
  *
  * Ordering
  *
- *   owed      who owes adds to the debt, fences, then loads credit  ->  who puts something in
- *             swaps credit, fences, then loads the debt
+ *   owed      one thread adds to the debt, fences, then loads credit  ->  another puts units
+ *             in: it swaps credit, fences, then loads the debt
  *             One of both sees what the other did.
  */
 #ifndef SHARDS_KEPT_H

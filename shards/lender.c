@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * lender.c -- terms are copied, and freed when nobody can be reading them.
+ * lender.c -- terms are copied, and freed when no thread can be reading them.
  *
  * Threads   lender_terms, lender_close, lender_retire_terms: any.  lender_free_terms: the last one.
  */

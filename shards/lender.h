@@ -3,9 +3,9 @@
 /*
  * lender.h -- a limiter as the shards know it: its rule, its store, its terms.
  *
- * Each shard has a link to each lender that it works for: who waits to be asked about,
- * what is under way, who has credit, what time it is at the store, and whether that
- * answers at all.
+ * Each shard has a link to each lender that it works for: the keys that wait to be asked
+ * about, what is under way, the purses with credit, what time it is at the store, and
+ * whether that answers at all.
  *
  * Its terms may change while it is open, but not the kind of its rule.  A change is published
  * as a whole.  Each shard takes it over at its next turn, and works by its own copy.
@@ -17,10 +17,10 @@
  *
  * Ordering
  *
- *   terms     who changes them stores terms with release  ->  who asks loads it with
- *             acquire: the rule is whole.
- *   changes   who changes them adds with release  ->  who asks loads it with acquire, and
- *             then finds terms that are as new as that.  A shard takes the lock for them.
+ *   terms     a thread that changes them stores terms with release  ->  one that asks loads
+ *             it with acquire: the rule is whole.
+ *   changes   a thread that changes them adds with release  ->  one that asks loads it with
+ *             acquire, and then finds terms as new as that.  A shard takes the lock for them.
  *
  *   closed, quick_most, capacity and down_until_ns are relaxed: an ask that does not see
  *   them yet is one that came before.
@@ -67,7 +67,7 @@ struct books {
 	uint64_t period_us;
 };
 
-/* Of purses, which know who is next. */
+/* Of purses, which know their next. */
 struct numbers {
 	uint32_t first;
 	uint32_t last;
@@ -154,7 +154,7 @@ struct lender {
 	struct link *links; /* by the shard's number */
 };
 
-/* Terms before these: they are freed when nobody can be reading them. */
+/* Terms before these: they are freed when no thread can be reading them. */
 void lender_retire_terms(struct lender *lender, struct grace *grace,
                          struct gale_allocator *allocator, struct terms *former)
     ON(lender->lock);
@@ -162,7 +162,7 @@ void lender_retire_terms(struct lender *lender, struct grace *grace,
 void lender_close(struct lender *lender);
 /* A copy of what is in force. */
 struct terms lender_terms(struct lender *lender);
-/* Nobody asks any more. */
+/* No thread asks any more. */
 void lender_free_terms(struct lender *lender, struct gale_allocator *allocator);
 
 #endif

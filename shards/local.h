@@ -3,7 +3,7 @@
 /*
  * local.h -- what this node can answer by itself.
  *
- * Seats ask here first, and the actor serves those who wait by the same words.  Nothing
+ * Seats ask here first, and the actor serves calls that wait by the same words.  Nothing
  * here blocks, allocates, locks or enters the kernel.
  *
  * Threads   Any, within a grace period or with a pin on the purse; of a cell, its seat.
@@ -190,7 +190,7 @@ static ALWAYS_INLINE bool local_is_short(struct purse *purse, mono now, uint64_t
 	return LIKELY(credit_units(word) < cost) || !credit_lives(word, now);
 }
 
-/* From what all share, if nobody else takes at this instant; LOCAL_ELSEWHERE: as above. */
+/* From what all share, if no other takes at this instant; LOCAL_ELSEWHERE: as above. */
 static ALWAYS_INLINE enum local local_try_shared(struct purse *purse, mono now,
                                                  uint64_t cost, struct told *ret_told)
 {
@@ -221,8 +221,8 @@ static ALWAYS_INLINE enum local local_try_word(struct purse *purse, struct cell 
 	return local_refuse(purse, now, cost, ret_told);
 }
 
-/* For who asks about many keys: from what all share, unless threads fight over that, or, where
- * nobody has a cell, from memory; LOCAL_ELSEWHERE: it may be in a cell.  Where some keys have
+/* For asks about many keys: from what all share, unless threads fight over that, or, where
+ * no seat has a cell, from memory; LOCAL_ELSEWHERE: it may be in a cell.  Where some keys have
  * cells and others have not, a processor does not foresee which is next. */
 static ALWAYS_INLINE enum local local_try_unfought(struct purse *purse, mono now,
                                                    uint64_t cost, struct told *ret_told)

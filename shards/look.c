@@ -3,20 +3,20 @@
 /*
  * look.c -- the actor goes around the purses that have credit.
  *
- * An allow tells nobody.  So that asks need not wait when credit runs out, that idle
+ * An allow tells no actor.  So that asks need not wait when credit runs out, that idle
  * credit goes back, and that a key which several threads fight over, or which is spent
  * fast, gets its cells, the actor looks at each purse with credit once in a while: every
  * look_ns of its lender.  Of a key that has cells it says whether threads fight over what all
- * share all the same: whoever asks about many keys then takes from cells, too (local.h).
+ * share all the same: asks about many keys then take from cells, too (local.h).
  *
  *     nothing left ............... it leaves the round, unless there is hope
  *     nothing spent for long ..... what is left is given back, and it leaves
  *     it owes something .......... what it gets pays for that; it stays
- *     soon nothing left .......... an errand is sent ahead, for nobody in particular
+ *     soon nothing left .......... an errand is sent ahead, for no call
  *
  * There is hope when the store has no more while others hold units: what they do not
- * spend they give back, and nobody is told.  Callers are denied as before; the actor
- * asks again for them.  When to do what is engine/borrow.h's to say.
+ * spend they give back, and this node is not told.  Callers are denied as before; the actor
+ * asks again for them.  engine/borrow.h says when to do what.
  *
  * The round is a queue in the order of looking: the first is due, the last has just
  * been looked at.
@@ -162,7 +162,7 @@ static void say_if_fought(struct lessor *lessor, struct purse *purse, bool fough
 	store_relaxed(&purse->fought, fought);
 }
 
-/* Who fights from cells loses no swap: fewer signs are left. */
+/* A seat that takes from its cell loses no swap: fewer signs are left. */
 static unsigned signs_of_fight(const struct purse *purse)
 {
 	return load_relaxed(&purse->fought) ? STILL_CONTENDED : CONTENDED;
@@ -188,7 +188,7 @@ static bool may_draw(const struct purse *purse, mono now)
 }
 
 /* Its debt is paid by what lies in cells, and then by what the store still has: that is drawn for
- * nobody in particular. */
+ * no call. */
 static void pay(struct lessor *lessor, struct purse *purse, mono now)
 {
 	struct link *link = link_of(lessor, purse->lender);

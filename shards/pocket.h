@@ -11,8 +11,8 @@
  *     key, lender -> place -> purse: of that name?  -> cell
  *
  * Of keys that meet at one place one is at hand, and the others are looked up; now and then,
- * by lot, another takes the place.  So the place needs no secret: who chooses keys that meet
- * makes them as slow as keys that are not hot.
+ * by lot, another takes the place.  So the place needs no secret: a caller that chooses keys
+ * that meet makes them as slow as keys that are not hot.
  *
  * Invariant
  *
@@ -99,8 +99,8 @@ static ALWAYS_INLINE bool pocket_wants(struct pocket *pocket, const struct purse
 	return false;
 }
 
-/* One time in POCKET_LOTS.  Who is put at hand each time that it is not costs more than a
- * lookup where keys meet. */
+/* One time in POCKET_LOTS.  Where keys meet, to put a key at hand each time costs more than a
+ * lookup. */
 static ALWAYS_INLINE bool pocket_draws(struct pocket *pocket)
 {
 	pocket->lot = pocket->lot * UINT64_C(0x5851F42D4C957F2D) + 1;

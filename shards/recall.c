@@ -10,9 +10,9 @@
  *     asks again ...... as usual
  *     never asks ...... has been denied, which is remembered until the window turns
  *
- * So that those who have been denied ask, too, all of them do when another life is heard of.
+ * So that keys that have been denied ask, too, all of them do when another life is heard of.
  * And so that it is heard of where all has been denied, one key of a limiter asks several
- * times within a quarantine, for nobody in particular.  While the store is down, no key asks;
+ * times within a quarantine, for no call.  While the store is down, no key asks;
  * after an ask that was in vain, all of them ask the next time.  Windows that are no longer
  * than a quarantine have turned when that is over, and need none of it.
  *
@@ -105,7 +105,7 @@ static bool is_of(const struct link *link, const struct purse *purse)
 	return purse->lender == link->own.lender && !purse_is_dead(purse);
 }
 
-/* Where no errand is to be had, the next who asks for the key reminds. */
+/* Where no errand is to be had, the next ask for the key reminds. */
 static void ask_about(struct lessor *lessor, const struct link *link,
                       struct purse *purse, mono now)
 {

@@ -43,15 +43,15 @@ enum gale_err shard_open(struct shard *shard, const struct lessor_config *config
                          struct shard_chore *chore, bool with_thread, uint64_t poll_ns);
 /* A shard with a thread begins with it, so that several can wait at once. */
 void shard_tell_to_close(struct shard *shard);
-/* Waits for what stores still owe to those who ask, at most as long as patience. */
+/* Waits for what stores still owe to asks, at most as long as patience. */
 void shard_close(struct shard *shard);
-/* Nobody reads its purses any more. */
+/* No thread reads its purses any more. */
 void shard_free(struct shard *shard);
 
 /* What came of a turn. */
 struct shard_turned {
 	uint64_t done; /* how much it did; 0 if there was nothing to do ... */
-	bool held_up;  /* ... or somebody is just posting something */
+	bool held_up;  /* ... or a thread is just posting something */
 };
 /* For a shard without a thread. */
 struct shard_turned shard_turn(struct shard *shard) ON(actor_role);

@@ -46,7 +46,7 @@
  * Threads   table_seek, table_next and what takes a root or a home: any, within a grace
  *           period.  The rest: the writer, one at a time.
  * Limits    A reader may miss a purse while another is removed or the table grows; it
- *           then asks the writer, who knows.  It never finds one that was not there.
+ *           then asks the writer, which misses none.  It never finds one that was not there.
  *
  * Ordering
  *
@@ -131,7 +131,7 @@ static ALWAYS_INLINE uint8_t tag_of(uint64_t hash)
 	return (uint8_t)(hash | 1);
 }
 
-#define SLOT_OF_NOTHING UINT64_C(1) /* slot_of(0, NULL), which nobody adds */
+#define SLOT_OF_NOTHING UINT64_C(1) /* slot_of(0, NULL), which is never added */
 
 static ALWAYS_INLINE uint64_t slot_of(uint64_t hash, const void *item)
 {

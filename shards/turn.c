@@ -120,7 +120,7 @@ static bool is_closed(const struct purse *purse)
 	       !purse_is_dead(purse);
 }
 
-/* Of the purses up to there that nobody holds: they share a fence. */
+/* Of the purses up to there that are not held: they share a fence. */
 static void want_closed(struct lessor *lessor, uint32_t end)
 {
 	struct purses *set = &lessor->purses;
@@ -133,7 +133,7 @@ static void want_closed(struct lessor *lessor, uint32_t end)
 		grace_pass(set->own.grace); /* entered */
 }
 
-/* Purses of lenders that nobody asks any more, some at a time; true when all are out. */
+/* Purses of lenders that are closed, some at a time; true when all are out. */
 static bool let_go(struct lessor *lessor)
 {
 	struct purses *set = &lessor->purses;
@@ -170,7 +170,7 @@ static bool is_sending(const struct lessor *lessor, struct link *link, mono now)
 	return !mono_reached(now, link->own.leave_due);
 }
 
-/* A purse that somebody holds keeps its lender.  Returns when to look at those that are left. */
+/* A purse that is held keeps its lender.  Returns when to look at those that are left. */
 static mono unlist_over(struct lessor *lessor, mono now, uint64_t pause_ns)
 {
 	struct link **at = &lessor->links;
@@ -203,7 +203,7 @@ static bool any_over(const struct lessor *lessor)
 }
 
 /* Returns when to go on with it.  Held keys keep a closed lender's purses: they are looked
- * at again when somebody wakes the shard for it, or after a while. */
+ * at again when a thread wakes the shard for it, or after a while. */
 static mono close_lenders(struct lessor *lessor, mono now)
 {
 	uint64_t pause_ns;
