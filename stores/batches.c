@@ -14,7 +14,7 @@
 #include "stores/course.h"
 #include "stores/quarantine.h"
 
-#define PULSE_NS UINT64_C(1000000000)      /* since it last told, while nobody asks */
+#define PULSE_NS UINT64_C(1000000000)      /* since it last told, while none asks */
 #define GREET_AGAIN_NS UINT64_C(100000000) /* of a bucket that could not be greeted */
 
 /* ---- Lives ----------------------------------------------------------------------- */
@@ -145,7 +145,7 @@ static void go_elsewhere(struct batches *batches, struct line *line,
 	uint32_t node;
 
 	if (!moved && !lane_first(lane) && batch->count == 0)
-		return; /* who asks next is told so, and goes there once */
+		return; /* the next batch is told so, and goes there once */
 	node = moved ? map->ops->moved(map, lane->bucket, line->node, &reply->place)
 	             : map->ops->other(map, line->node, &reply->place);
 
@@ -276,7 +276,7 @@ static enum remote_verb kind_of(enum remote_verb verb)
 	return verb == REMOTE_BEAT || verb == REMOTE_CLAIM ? verb : REMOTE_STEP;
 }
 
-/* What it would be lent, nobody could spend. */
+/* Units that it would be lent could not be spent any more. */
 static bool is_in_vain(const struct batches *batches, const struct trip *trip)
 {
 	return trip->lends && trip->due.ns > 0 && mono_reached(batches->now, trip->due);
@@ -436,7 +436,7 @@ bool batches_send(struct batches *batches, struct gate *gate)
 	return sent;
 }
 
-/* ---- While nobody asks ----------------------------------------------------------- */
+/* ---- While nothing is asked ------------------------------------------------------ */
 
 /* True: it was sent.  *ret_due: when to look again, if nothing is heard of before. */
 static bool greet(struct batches *batches, struct lane *lane, mono *ret_due)

@@ -4,12 +4,12 @@
  * batches.h -- what goes by lines, and what comes back.
  *
  * A batch takes what waits in one lane, as much as has room, and the lanes of a gate take
- * turns.  What is replied decides where its trips go: on with their course, into their
- * lane again, or to who waits.
+ * turns.  The reply decides where its trips go: on with their course, into their
+ * lane again, or to the calls that wait.
  *
  *     gate.lanes -> batches_send -> line -> on_over -> course, lane, or told
  *
- * Threads   All of it: the shard's actor.  Nobody else writes what is known of a lane's
+ * Threads   All of it: the shard's actor.  No other code writes what is known of a lane's
  *           generation and life, or a gate's told.
  */
 #ifndef STORES_BATCHES_H
@@ -24,7 +24,7 @@ struct batches {
 	struct trips *trips;
 	struct lanes *lanes;
 	mono now;   /* of this turn */
-	mono asked; /* when somebody's trip was sent last; 0: never */
+	mono asked; /* when a trip was sent last; 0: never */
 };
 
 void batches_init(struct batches *batches, const struct client_config *config,
@@ -33,10 +33,10 @@ void batches_init(struct batches *batches, const struct client_config *config,
 /* What waits at a gate with a line, as much as that takes.  True: it is to be flushed. */
 bool batches_send(struct batches *batches, struct gate *gate);
 
-/* Nobody has asked for as long as a quarantine lasts. */
+/* Nothing was asked for as long as a quarantine lasts. */
 bool batches_sleep(const struct batches *batches);
 
-/* What is sent though nobody waits. CLIENT-5.  True: the same.  *ret_due becomes earlier, if
+/* What is sent though no call waits. CLIENT-5.  True: the same.  *ret_due becomes earlier, if
  * that is when to do it. */
 bool batches_greet(struct batches *batches, mono *ret_due);
 

@@ -5,22 +5,22 @@
  *
  * It owns the four rooms that a trip goes through, and is the one that calls them:
  *
- *     trip.h     what was asked, and who is told
+ *     trip.h     what was asked, and for which call
  *     lane.h     where it waits, and by which gate it leaves
  *     course.h   what it does next, once something was told
  *     batches.h  what goes by lines, and what comes back
  *
  * Each knows those above it.
  *
- * Threads   The shard's actor, as in client.h.  Who is told from within a call may ask
- *           again at once; it must not turn or close.
+ * Threads   The shard's actor, as in client.h.  An asker that is told from within a call may
+ *           ask again at once; it must not turn or close.
  */
 #include "stores/client.h"
 
 #include "runtime/memory.h"
 #include "stores/batches.h"
 
-#define MAP_OLD_NS UINT64_C(5000000000) /* it is learned again, unless nobody asks */
+#define MAP_OLD_NS UINT64_C(5000000000) /* it is learned again, unless none asks */
 
 struct client {
 	struct client_config config;
@@ -210,7 +210,7 @@ static bool send_waiting(struct client *client)
 	return sent;
 }
 
-/* It was learned, or could not be: everybody looks where he belongs now. */
+/* It was learned, or could not be: each lane looks where it belongs now. */
 static void follow(struct client *client)
 {
 	struct map *map = client->config.map;
@@ -225,7 +225,7 @@ static void follow(struct client *client)
 	lanes_follow(&client->lanes);
 }
 
-/* A bucket may move while nobody asks for its keys. CLIENT-5.  *ret_due: when that is to be
+/* A bucket may move while no key of it is asked for. CLIENT-5.  *ret_due: when that is to be
  * looked at next, if it is not now. */
 static bool is_map_old(const struct client *client, mono *ret_due)
 {

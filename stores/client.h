@@ -22,21 +22,21 @@
  *             not known, and counts as spent.  One that was surely not run goes again,
  *             but not for ever. (L13)
  *   CLIENT-3  Nothing is granted of what a server may have granted before it forgot:
- *             jobs say not before when.  Who asks and was told more in an earlier life
- *             of the server reminds it first, also before that instant. (L12)
+ *             jobs say not before when.  A job of a key of which more was told in an earlier
+ *             life of the server reminds it first, also before that instant. (L12)
  *   CLIENT-4  A bucket's generation is for one connection, and is asked for again there
  *             when the node has refused it or that of any other bucket.
  *   CLIENT-5  A server learns that it has forgotten when it is greeted, and its
- *             quarantine counts from then.  So nobody has to ask for that: a connection
- *             that is lost is made again at once, buckets that were used are greeted
- *             where they are by then, who has told nothing for a second is asked for a
- *             generation, and a map is learned again after five seconds, until nobody
- *             has asked for as long as a quarantine lasts. (L12)
+ *             quarantine counts from then.  So that needs no ask: a connection that is lost
+ *             is made again at once, buckets that were used are greeted where they are by
+ *             then, a server that has told nothing for a second is asked for a generation,
+ *             and a map is learned again after five seconds, until nothing was asked for as
+ *             long as a quarantine lasts. (L12)
  *   CLIENT-6  A call of a key is not sent when its answer is not to be expected in time: it is
  *             STORE_BUSY, and has changed nothing.  So a server that is asked too much, or
- *             takes longer than a caller waits, does little for callers who are gone.
+ *             takes longer than a caller waits, does little for callers that are gone.
  *
- * Threads   All of it: the home's actor.  Counters: anybody reads them.
+ * Threads   All of it: the home's actor.  Counters: any reads them.
  * Limits    CLIENT_TRIPS_MOST trips at a time; one more is STORE_BUSY.
  */
 #ifndef STORES_CLIENT_H
@@ -82,7 +82,7 @@ struct client_config {
 	uint64_t quarantine_us;           /* the longest */
 	bool lends_ahead;                 /* of store.h */
 	uint64_t seed;                    /* of the jitter */
-	struct trouble *trouble;          /* for the host's log; NULL: nobody listens */
+	struct trouble *trouble;          /* for the host's log; NULL: there is none */
 };
 
 struct client;

@@ -21,7 +21,7 @@
 /* Before its job is sent to a server in its lane's life. */
 void course_start(struct trip *trip);
 
-/* Tells who waits, or has it go again.  Its lane is enlisted by who calls, after all that
+/* Tells the call that waits, or has it go again.  The caller enlists its lane, after all that
  * came with it: what is told is true until then. */
 void course_go_on(struct lanes *lanes, struct trip *trip,
                   const struct remote_told *told);

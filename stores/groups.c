@@ -4,7 +4,7 @@
  * groups.c -- a table of groups, and of each a table, a row and a heap of its members.
  *
  * Tables are chains from slots, as many as there is room for members.  Hashes are keyed, so
- * that nobody can choose names that collide.
+ * that names that collide cannot be chosen.
  */
 #include "stores/groups.h"
 
@@ -86,7 +86,7 @@ static void put_at(struct kept_group *group, uint32_t place, struct member *memb
 	member->place = place;
 }
 
-/* To where it belongs, from a place that nobody else has. */
+/* To where it belongs, from a place that no other member has. */
 static void settle(struct kept_group *group, uint32_t place, struct member *member,
                    uint32_t count)
 {

@@ -4,9 +4,9 @@
  * lane.h -- where trips wait, and by which gate they leave.
  *
  * A lane is of one bucket of keys, a gate leads to one node.  A lane with trips is in one
- * list: its gate's, or that of those that rest, or of those that nobody knows a gate for;
- * or in none, while its generation is asked for.  Whoever changes what decides that, or
- * whether there are trips, says lane_enlist.
+ * list: its gate's, or that of those that rest, or of those whose gate is not known;
+ * or in none, while its generation is asked for.  Code that changes what decides that, or
+ * whether there are trips, calls lane_enlist.
  *
  *     trip -> lane.waiting or .again -> gate.lanes -> a batch, by the gate's line
  *
@@ -36,7 +36,7 @@ struct lane {
 	char generation[REMOTE_GENERATION_BYTES];
 	size_t generation_count;
 	uint64_t asking;       /* the epoch of one that it is asked for; 0: none */
-	bool is_to_be_greeted; /* though nobody waits, from then on. CLIENT-5 */
+	bool is_to_be_greeted; /* though no call waits, from then on. CLIENT-5 */
 	mono greeting_due;
 
 	/* The server's life that was last sent to, as a number, and since when. */
@@ -46,7 +46,7 @@ struct lane {
 
 /* What leads to a node. */
 struct gate {
-	struct line *line; /* NULL: nobody wanted to go there yet */
+	struct line *line; /* NULL: no trip wanted to go there yet */
 	struct list lanes;
 	mono told; /* when it last told of anything */
 };
@@ -57,7 +57,7 @@ struct lanes {
 	struct trips *trips;
 	struct line_home *home; /* of lines that are opened here */
 	struct list resting;    /* lanes, the first to go on first */
-	struct list stray;      /* lanes: nobody knows where to */
+	struct list stray;      /* lanes: it is not known where to */
 	bool is_closing;
 	bool is_any_to_be_greeted; /* of the lanes, as far as is known */
 	mono now;                  /* of this turn */
@@ -88,13 +88,12 @@ void lane_rest(struct lanes *lanes, struct lane *lane, mono now);
 
 /* A new trip, behind the others. */
 void lane_wait(struct lanes *lanes, struct trip *trip);
-/* One of which nothing was done, as far as the server says.  Its lane is enlisted by who
- * calls. */
+/* One of which nothing was done, as far as the server says.  The caller enlists its lane. */
 void lane_go_again(struct lanes *lanes, struct trip *trip);
-/* One that has got a step further; and nobody can have beaten it yet. */
+/* One that has got a step further; no other node can have beaten it yet. */
 void lane_go_on(struct trip *trip);
 
-/* Its line is there; NULL: nobody knows one, or it cannot be opened. */
+/* Its line is there; NULL: none is known, or it cannot be opened. */
 struct gate *lanes_gate_of(struct lanes *lanes, struct lane *lane);
 /* A line to a node, which is made when it is first needed. */
 struct line *lanes_line_to(struct lanes *lanes, uint32_t node);
@@ -103,10 +102,10 @@ bool lane_is_greeted(const struct lane *lane, const struct line *line);
 
 /* All of those that wait in such lanes now are told. */
 void lanes_tell(struct lanes *lanes, struct list *list, enum store_result result);
-/* Who was sent there by others goes back to where the bucket is. */
+/* Lanes that other nodes have sent there go back to where their buckets are. */
 void lanes_leave_asked(struct lanes *lanes, uint32_t node);
 void lanes_wake_rested(struct lanes *lanes, mono now);
-/* The map is another: everybody looks where he belongs now, and lines that nobody needs
+/* The map is another: each lane looks where it belongs now, and lines that none needs
  * are closed. */
 void lanes_follow(struct lanes *lanes);
 void lanes_doubt(struct lanes *lanes);

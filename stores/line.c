@@ -185,7 +185,7 @@ bool line_is_away(const struct line *line, mono now)
 	return line->state == LINE_AWAY && !mono_reached(now, line->state_due);
 }
 
-/* A server may close a connection that nobody uses: nothing is lost by that. */
+/* A server may close a connection that is not in use: nothing is lost by that. */
 static enum gale_level level_of_loss(const struct line *line)
 {
 	bool was_idle = line->state == LINE_READY && line_is_idle(line);
@@ -362,7 +362,7 @@ void line_close(struct line *line)
 	struct batch *batch;
 
 	while ((batch = oldest(line)))
-		end_batch(line, batch, NULL); /* who is told may look at the wire */
+		end_batch(line, batch, NULL); /* its home may look at the wire */
 	line->wire->ops->free(line->wire);
 	memory_give(line->config->allocator, line, sizeof(*line));
 }

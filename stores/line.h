@@ -3,7 +3,7 @@
 /*
  * line.h -- a connection that comes and goes, and the batches that are under way on it.
  *
- *     LINE_AWAY --somebody waits--> LINE_OPENING -> LINE_READY: line_load, line_send
+ *     LINE_AWAY --a trip waits----> LINE_OPENING -> LINE_READY: line_load, line_send
  *         ^         or it is kept        |              |           |
  *         '------ after a pause ---------'--------------'           '-> on_over
  *
@@ -12,14 +12,14 @@
  * Invariants
  *
  *   LINE-1  Each batch that was sent is over exactly once, in the order they were sent:
- *           replied to, or not, and then nobody knows whether it was done.
+ *           replied to, or not, and then it is not known whether it was done.
  *   LINE-2  A connection is over when it does not open, or a batch is not replied to,
  *           within a second; and after a reply that cannot be believed.
  *   LINE-3  Pauses between connections grow until jobs are told of: a server that lets
  *           us in and then fails each batch is not connected to without end. (L11)
- *   LINE-4  A connection that was ready and is lost is made again, though nobody waits:
- *           a server that has forgotten learns that from who connects first, and its
- *           quarantine counts from then. (L12)
+ *   LINE-4  A connection that was ready and is lost is made again, though no trip waits:
+ *           a server that has forgotten learns that from the first node that connects, and
+ *           its quarantine counts from then. (L12)
  *   LINE-5  Calls of keys wait while more is under way than the server replies to in time,
  *           as flow.h has it: what waits here can still be refused.  Nothing else waits for
  *           that: units that are lent late are of use.
@@ -55,7 +55,7 @@ struct batch {
 	struct trip **trips;
 };
 
-/* Who is told.  It sends nothing meanwhile. */
+/* The owner of a line, which is told.  It sends nothing meanwhile. */
 struct line_home {
 	/* NULL: whether it was done is not known. */
 	void (*on_over)(struct line_home *self, struct line *line, struct batch *batch,
@@ -78,7 +78,7 @@ struct line {
 	enum line_state state;
 	bool broken;    /* a reply was such that the connection must go */
 	bool was_ready; /* since it was begun: what is greeted again is no other */
-	bool is_kept;   /* it is connected again though nobody waits. LINE-4 */
+	bool is_kept;   /* it is connected again though no trip waits. LINE-4 */
 	bool is_full;   /* it takes no more before something was heard; the client's */
 	mono state_due; /* away: when to try again; opening: when it takes too long */
 	uint32_t failures;
@@ -113,7 +113,7 @@ struct line *line_open(const struct client_config *config, struct line_home *hom
 /* What is under way is over. */
 void line_close(struct line *line);
 
-/* Reads and writes; connects if somebody waits, or the line is kept. */
+/* Reads and writes; connects if a trip waits, or the line is kept. */
 void line_turn(struct line *line, bool is_wanted, mono now);
 /* Writes what was sent: in the same turn there is nothing new to be read. */
 void line_flush(struct line *line, mono now);

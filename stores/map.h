@@ -24,10 +24,10 @@ struct map;
 
 struct map_ops {
 	uint8_t (*bucket)(const struct map *self, const uint8_t *key, uint32_t key_len);
-	/* MAP_NOWHERE: nobody knows. */
+	/* MAP_NOWHERE: it is not known. */
 	uint32_t (*node)(const struct map *self, uint8_t bucket);
 
-	/* Somebody was not where he should be: all is learned again, but not too often. */
+	/* A bucket was not where it should be: all is learned again, but not too often. */
 	void (*doubt)(struct map *self);
 	/* Learns; returns when it wants to be called again. */
 	mono (*turn)(struct map *self, mono now);

@@ -3,7 +3,7 @@
 /*
  * memory.c -- stripes of keys, each under a lock of its own.
  *
- * A key's hash, keyed with a secret so that nobody can choose keys that collide, picks
+ * A key's hash, keyed with a secret so that keys that collide cannot be chosen, picks
  * its stripe.  A run locks the stripe, reads the clock, looks the key up, lets the
  * rule work on its words, and unlocks: no lock is held across anything that waits.
  *
@@ -338,7 +338,7 @@ static void nudge(struct memory_store *memory, const struct store_op *op,
 		ears_tell(&memory->ears, &nudge);
 }
 
-/* Nodes beat now and then: who has no patience for one has none at all. */
+/* Nodes beat now and then: a caller without patience for one has none at all. */
 static enum store_result beat(struct memory_store *memory, struct store_op *op,
                               bool patient)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * memory.h -- the embedded store: keys in this process, shared by those who name it.
+ * memory.h -- the embedded store: keys in this process, shared by all that open its name.
  *
  * Threads   memory_open: any, at once.
  * Limits    max_keys keys, as many groups and members of groups together (groups.h), and no
@@ -16,7 +16,7 @@
 /* What a store is opened with.  It may outlive its opener's runtime, but not the host's
  * allocator and clock. */
 struct memory_config {
-	const char *name; /* "" is nobody else's */
+	const char *name; /* "": it is shared with no other */
 	uint64_t max_keys;
 	struct gale_allocator *allocator;
 	struct gale_clock *clock; /* NULL: one of its own */

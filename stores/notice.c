@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * notice.c -- one word: who changes it from or to 0 has something to say.
+ * notice.c -- one word: a thread that changes it from or to 0 has something to say.
  *
  * Threads   As notice.h says.
  */

@@ -23,7 +23,7 @@ struct quarantine_notice {
 	_Atomic uint64_t until_ns; /* 0: there is no quarantine */
 };
 
-/* Somebody is to wait for so long.  True: nobody was told to before; say so. */
+/* A call is to wait for so long.  True: none was told to before; say so. */
 bool notice_begin(struct quarantine_notice *notice, mono now, uint64_t left_us);
 
 /* True: it is over just now; say so.  *ret_due is when to ask again. */

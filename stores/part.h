@@ -30,8 +30,8 @@
 #include "stores/server.h"
 #include "stores/url.h"
 
-/* A layout that changes between two versions is found by people who build both, and by nobody
- * else: the version is the interface. */
+/* A layout that changes between two versions is found only by people who build both: the version
+ * is the interface. */
 #define PART_INTERFACE                                                                 \
 	(GALE_VERSION_MAJOR * 1000000 + GALE_VERSION_MINOR * 1000 + GALE_VERSION_PATCH)
 
@@ -46,7 +46,7 @@ struct store_part {
 
 /* What libgale-redis.so and libgale-postgres.so export as gale_part. */
 struct store_part_table {
-	uint32_t interface; /* first: PART_INTERFACE of who built it */
+	uint32_t interface; /* first: PART_INTERFACE of its build */
 	const struct store_part *part;
 	/* Before anything else: whom to tell that an invariant is broken. */
 	void (*enter)(void (*panic)(const char *file, int line, const char *what));

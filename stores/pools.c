@@ -5,7 +5,7 @@
  *
  * Pools are chains from slots.  Claims are in a table with open addresses, which is emptied when
  * a window turns; tenants are in a row, as the engine reads all of them.  Hashes are keyed, so that
- * nobody can choose names that collide.
+ * names that collide cannot be chosen.
  */
 #include "stores/pools.h"
 

@@ -119,7 +119,7 @@ static enum store_result decode_nothing(const struct remote_job *job,
 	return judge(value_decode(job->rule, NULL, 0, value));
 }
 
-/* STORE_DONE: it can be explained, from the value as it was.  Who has to wait is told of
+/* STORE_DONE: it can be explained, from the value as it was.  A job that has to wait is told of
  * none, and none is needed. */
 static enum store_result read_told(const struct remote_job *job,
                                    const struct remote_told *told, struct value *value)

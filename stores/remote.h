@@ -14,7 +14,7 @@
  *         (redis/, postgres/)           (redis/, postgres/)
  *
  * A rule whose step a server does not know is stepped here: the value is read, and
- * swapped for what the engine makes of it if nobody else was faster.
+ * swapped for what the engine makes of it if no other node was faster.
  *
  * A beat's step is all the server's: what it tells is the grant (stores/groups.h).  So is a
  * claim's: the answer (stores/pools.h).
@@ -63,7 +63,7 @@ struct remote_job {
 	uint64_t reserve_from_us;
 	uint64_t cost;        /* step */
 	struct lease_ask ask; /* lend; back: node and number */
-	/* Lend from a window: nobody here was told of the key, so that most probably nothing
+	/* Lend from a window: this node was not told of the key, so that most probably nothing
 	 * is there. */
 	bool is_first;
 	uint64_t seen; /* remote_prepare_reminder: at least so much of the window that
@@ -91,8 +91,8 @@ enum remote_code {
 	                 * none of those that were sent; nothing has changed */
 	REMOTE_CHANGED, /* the value is of another rule; nothing has changed */
 	REMOTE_GARBLED, /* there is something else under the key; nothing has changed */
-	REMOTE_LENT, /* lend: it got all it wanted of a window, from which nobody else has
-	                 * any row */
+	REMOTE_LENT, /* lend: it got all it wanted of a window, from which no other node has
+	                 * a row */
 };
 
 struct remote_told {

@@ -88,8 +88,8 @@ static inline struct segment **segments_at(const struct segments *table, uint64_
 /* NULL: there is none. */
 struct entry *segments_find(const struct segments *table, const struct key_name *name);
 
-/* Room for one more of that hash.  False without memory, and then nothing has changed for who
- * looks. */
+/* Room for one more of that hash.  False without memory, and then nothing has changed for
+ * lookups. */
 bool segments_make_room(struct segments *table, struct gale_allocator *allocator,
                         uint64_t hash);
 

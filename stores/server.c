@@ -28,7 +28,7 @@ struct server {
 		struct list desks;
 		uint64_t entered; /* so far */
 		uint64_t
-		    left[CLIENT_COUNTER_COUNT]; /* counted by those who have left */
+		    left[CLIENT_COUNTER_COUNT]; /* counted by those that have left */
 	} locked;
 };
 

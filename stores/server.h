@@ -25,7 +25,7 @@ struct server_config {
 	struct server_kind *kind; /* the store's from then on */
 	uint64_t quarantine_us;   /* 0: a minute */
 	uint64_t seed;
-	/* To the host's log; NULL: nobody listens. */
+	/* To the host's log; NULL: there is none. */
 	void (*say)(void *self, enum gale_level level, const char *text);
 	void *sayer;
 };

@@ -22,14 +22,14 @@
  *            store that may lose its state must say so in each answer (law L12); the
  *            embedded one cannot lose it and live.
  *   STORE-7  A batch is answered part by part, each part any number of times or never,
- *            in any order, with the number of its request; the one who asked sorts that
+ *            in any order, with the number of its request; the asker sorts that
  *            out.  (L13)
  *   STORE-8  What was begun is done exactly once, at the latest when its home leaves.
  *   STORE-9  A beat is one atomic step on its group, in the order that engine/group.h
  *            says.  A member is kept until its lease is over; a group, until all of them
  *            are. (laws H1, H8)
  *   STORE-10  A nudge that a beat gives rise to (GROUP-12) comes to all homes that hear
- *            nudges, soon, late, twice or never; and so may one that nobody gave.
+ *            nudges, soon, late, twice or never; and so may one that no beat gave rise to.
  *   STORE-11  A claim is one atomic step on its pool, in the order that engine/pool.h says.  What
  *            was claimed is kept while its window lasts.  (laws T1, W-4)
  *
@@ -109,7 +109,7 @@ struct store_op {
 enum store_result {
 	STORE_DONE,
 	STORE_BUSY, /* it could not be done at once, and patience was not given */
-	STORE_LATE, /* it may or may not have been done; nobody waits any more */
+	STORE_LATE, /* it may or may not have been done; no call waits any more */
 	STORE_FULL,
 	STORE_NO_MEMORY,
 	STORE_CHANGED,
@@ -138,11 +138,11 @@ struct lend_request {
 	struct gale_slot tag; /* LEND_BACK */
 	uint64_t units;       /* LEND_BACK */
 	uint64_t seen;        /* LEND from a window: so much of the one that starts at
-	                       * seen_in was used, as was told in that life; 0: nobody
+	                       * seen_in was used, as was told in that life; 0: nothing
 	                       * was told.  A store that has forgotten is reminded.  (L12) */
-	uint64_t seen_in;     /* both 0: nobody here was ever told of the key */
+	uint64_t seen_in;     /* both 0: this node was never told of the key */
 	uint8_t life;
-	mono due; /* LEND: nobody waits any longer, and it need not be sent; 0: never */
+	mono due; /* LEND: no call waits longer, and it need not be sent; 0: never */
 };
 
 /* What came of one request; nothing in it has been checked yet. */

@@ -115,7 +115,7 @@ static bool watch(struct stream *stream, int verb, bool wants_out)
 }
 
 /* An epoll forgets a descriptor that is closed, but not while a child of the host's has
- * a copy: it would go on telling of it, and nobody could stop it. */
+ * a copy: it would go on telling of it, and could not be stopped. */
 static void drop(const struct stream *stream, int *fd)
 {
 	if (*fd >= 0 && stream->watch.epoll_fd >= 0)
@@ -125,9 +125,9 @@ static void drop(const struct stream *stream, int *fd)
 	*fd = -1;
 }
 
-/* The other end of a socket of this machine tells that it takes what was sent: whoever sleeps
+/* The other end of a socket of this machine tells that it takes what was sent: a thread that sleeps
  * until it answers wakes while it works on that (spec/decisions/0020).  An epoll tells only once
- * of one descriptor, so this is a copy.  Without one he wakes later. */
+ * of one descriptor, so this is a copy.  Without one the thread wakes later. */
 static void watch_early(struct stream *stream)
 {
 	struct epoll_event event = { .events = EPOLLOUT | EPOLLET,

@@ -78,7 +78,7 @@ static bool reserve(struct memory_store *memory)
 	return take_place(&memory->used, memory->max_keys); /* MEMORY-2 */
 }
 
-/* Expires elsewhere, without waiting for anybody's lock. */
+/* Expires elsewhere, without waiting for a lock. */
 static void expire_others(struct memory_store *memory, const struct stripe *own,
                           uint64_t now)
 {

@@ -53,7 +53,7 @@ struct tls_session;
 
 /* What libgale-tls.so exports as gale_tls. */
 struct tls_ops {
-	uint32_t interface; /* first: TLS_INTERFACE of who built it */
+	uint32_t interface; /* first: TLS_INTERFACE of its build */
 
 	/* Reads the files.  NULL: why says what is wrong. */
 	struct tls_context *(*context_new)(const struct tls_config *config,

@@ -3,8 +3,8 @@
 /*
  * trip.c -- trips are taken from a list of free ones, and told once.
  *
- * Threads   The shard's actor, as in trip.h.  A trip is freed before anybody is told of
- *           it: who is told may ask at once, and get the same one.
+ * Threads   The shard's actor, as in trip.h.  A trip is freed before its asker is told of
+ *           it: the asker may ask at once, and get the same one.
  */
 #include "stores/trip.h"
 
@@ -230,7 +230,7 @@ void trip_lend(struct trip *trip, const struct lend_request *request)
 	trip->job.units = request->units;
 }
 
-/* ---- Who is told ----------------------------------------------------------------- */
+/* ---- Telling --------------------------------------------------------------------- */
 
 void trip_tell(struct trips *trips, struct trip *trip, enum store_result result)
 {

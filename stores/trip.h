@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * trip.h -- one ask of a client: what was asked, and who is told.
+ * trip.h -- one ask of a client: what was asked, and for which call.
  *
  * A trip keeps what its asker may have dropped before it is back: rule, key, and the
  * bytes of its swap.  Where it waits is its lane's matter (lane.h), what it does next
@@ -25,10 +25,10 @@ struct trip {
 	struct list place;    /* waiting, again, or free */
 	struct list patience; /* of calls, the first due first */
 	struct lane *lane;
-	struct store_call *call; /* NULL: it lends, or nobody waits any more */
+	struct store_call *call; /* NULL: it lends, or its caller waits no more */
 	bool lends;
 	bool alone;           /* with others its server could not */
-	mono due;             /* of a loan: from then on nobody wants it; 0: never */
+	mono due;             /* of a loan: from then on it is of no use; 0: never */
 	uint64_t patience_ns; /* from when it was asked until then; 0: for ever */
 	enum lend_verb lend;
 	uint64_t seen; /* of a window, in ... */
@@ -71,13 +71,13 @@ void trip_lend(struct trip *trip, const struct lend_request *request);
 bool trip_beat(struct trips *trips, struct trip *trip, struct store_call *call);
 bool trip_claim(struct trips *trips, struct trip *trip, struct store_call *call);
 
-/* Does anybody wait for what comes of it? */
+/* Does a call or a shard wait for what comes of it? */
 static inline bool trip_is_wanted(const struct trip *trip)
 {
 	return trip->call || trip->lends;
 }
 
-/* Tells who waits, and frees it; what is told may lead to more asks. */
+/* Tells its asker, and frees it; what is told may lead to more asks. */
 void trip_tell(struct trips *trips, struct trip *trip, enum store_result result);
 void trip_tell_all(struct trips *trips, struct list *held, enum store_result result);
 

@@ -46,12 +46,12 @@ struct trouble {
 void trouble_open(struct trouble *trouble);
 void trouble_close(struct trouble *trouble);
 
-/* trouble: NULL: nobody listens.  where: "", or which of many servers.  An error begins its
+/* trouble: NULL: there is no log.  where: "", or which of many servers.  An error begins its
  * trouble; a text that is empty says nothing. */
 void trouble_say(struct trouble *trouble, const char *where, enum gale_level level,
                  const char *text, mono now);
 
-/* The same, but it is remembered nowhere, and is no server's trouble: who says it knows that
+/* The same, but it is remembered nowhere, and is no server's trouble: the caller knows that
  * it is new. */
 void trouble_tell(const struct trouble *trouble, enum gale_level level,
                   const char *text);

@@ -157,7 +157,7 @@ static bool parse_host(const struct url *url, char *text, struct url_host *ret_h
 static bool parse_hosts(char *text, struct url *url, struct url_fault *fault)
 {
 	if (*text == '\0')
-		return true; /* a path is then asked for by who needs one */
+		return true; /* code that needs a path then asks for it */
 	while (text) {
 		char *next = cut(text, ',');
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * url.h -- where a server is, and who we are to it.
+ * url.h -- where a server is, and the user to log in as.
  *
  *     scheme://[user[:password]@]host[:port][,host[:port]...][/path][?name=value&...]
  *     scheme:///folder/socket        a unix socket: no host, and a path
@@ -49,14 +49,14 @@ struct url {
 	bool may_hide;
 };
 
-/* What is wrong with a URL.  The text is for whoever wrote it: one line that begins with
+/* What is wrong with a URL.  The text is for its author: one line that begins with
  * "url: " and names the part that is wrong.  It shows no user and no password. */
 struct url_fault {
 	enum gale_err err;
 	char text[URL_FAULT_TEXT];
 };
 
-/* Returns false, so that who refuses can say why in one line.  Bytes that are not printable
+/* Returns false, so that code that refuses can say why in one line.  Bytes that are not printable
  * become ?.  With GALE_ERR_OK it is a warning. */
 __attribute__((format(printf, 3, 4))) bool
 url_say(struct url_fault *fault, enum gale_err err, const char *format, ...);

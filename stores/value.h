@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * value.h -- what a server keeps for a key: its words, and who has been lent from it.
+ * value.h -- what a server keeps for a key: its words, and a row for each node with a lease.
  *
  *     head, words              as engine/codec.h encodes them
  *     node, number, granted,

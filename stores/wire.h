@@ -20,7 +20,7 @@
  * generation of its own then, and the wire does not ask for it: a batch without jobs does,
  * and is replied to with it.
  *
- * Pulses.  A server that nobody has asked anything for a while may have gone without a word,
+ * Pulses.  A server that was asked nothing for a while may have gone without a word,
  * or forgotten: a batch without jobs finds that out, too.
  *
  * Threads   All of it: one at a time, the shard's actor.
@@ -36,7 +36,7 @@
 
 #define WIRE_TEXT 256         /* of what is wrong, at most */
 #define WIRE_WHERE 64         /* of where a server is: STREAM_NAME */
-#define WIRE_PATIENCE_MS 1000 /* for a batch to be told; longer, nobody waits */
+#define WIRE_PATIENCE_MS 1000 /* for a batch to be told; no call waits longer */
 
 struct wire;
 
@@ -45,7 +45,7 @@ struct remote_batch {
 	uint64_t nonce;                /* comes back with the reply */
 	const struct remote_job *jobs; /* where they are until it is replied to */
 	size_t count;
-	uint64_t guess_us; /* about what time it is at the server; 0: nobody knows */
+	uint64_t guess_us; /* about what time it is at the server; 0: not known */
 	uint64_t
 	    told_us; /* when it last told on this connection, by its clock; 0: never */
 
@@ -57,7 +57,7 @@ struct remote_batch {
 
 /* Where another server is. */
 struct wire_place {
-	const char *host; /* "": where the one is who says so */
+	const char *host; /* "": where the server is that says so */
 	uint16_t port;
 };
 

@@ -283,8 +283,8 @@ static struct postgres_batch batch_of(const struct link *link,
 }
 
 /* If it was wrong the server has put keys in for nothing, and others may have waited for that.
- * So who guesses wrong again does not guess for twice as long; what was sent before that was
- * known does not count. */
+ * So a link that guesses wrong again does not guess for twice as long; batches that were sent
+ * before that was known do not count. */
 static void note_guess(struct link *link, bool was_right)
 {
 	if (was_right) {
@@ -537,10 +537,10 @@ static void end_statement(struct link *link, const struct remote_batch *batch,
 	awaited->is_name = is_name;
 	awaited->is_over = false;
 	if (PQpipelineSync(link->conn) != 1)
-		give_up_by(link, "cannot send"); /* what has gone, nobody knows */
+		give_up_by(link, "cannot send"); /* it is not known how much has gone */
 }
 
-/* What has expired is dropped now and then, by whoever asks: many do, a little each. */
+/* Keys that have expired are dropped now and then, by each node that asks: a few each time. */
 static void sweep(struct link *link, mono now)
 {
 	const struct remote_batch nothing = { .count = 0 };
@@ -557,7 +557,7 @@ static void sweep(struct link *link, mono now)
 		give_up_by(link, "cannot send");
 }
 
-/* A session that is a pool's would be another's next.  Who may not listen goes without. */
+/* A session that is a pool's would be another's next.  A user who may not listen goes without. */
 static void ask_for_nudges(struct link *link)
 {
 	const struct remote_batch nothing = { .count = 0 };

@@ -12,7 +12,7 @@
  *   POSTGRES-1  Results come in the order of the statements: each batch has its own
  *               sync, so an error ends that batch and no other.
  *   POSTGRES-2  A statement that failed has changed nothing, unless the connection was
- *               lost: then nobody knows, and it is not sent again.  One that was done
+ *               lost: then that is not known, and it is not sent again.  One that was done
  *               is committed when its sync has come, and not believed before; if that
  *               fails, it is undone for sure only where it could not be put in order
  *               with others. (L13)

@@ -37,7 +37,7 @@ static const struct {
 	{ "53", POSTGRES_LATER },   /* connections, memory, disk */
 	{ "57P", POSTGRES_LATER },  /* shut down, crashed, cannot connect now */
 	{ "08", POSTGRES_LOST },    /* the connection, or a pool's to the server */
-	{ "28", POSTGRES_REFUSED }, /* who is it? */
+	{ "28", POSTGRES_REFUSED }, /* no such user, or password */
 	{ "42501", POSTGRES_REFUSED },
 	{ "3D000", POSTGRES_REFUSED }, /* no such database */
 };
@@ -242,7 +242,7 @@ static bool read_value(struct reader *reader, const PGresult *result, int row,
 	                : read_before(reader, result, row, job);
 
 	if (!good) {
-		told->code = REMOTE_GARBLED; /* whoever wrote that, it is no value */
+		told->code = REMOTE_GARBLED; /* it is no value of gale's */
 		reader->at = start;
 		return is_possible(job, REMOTE_GARBLED);
 	}
@@ -288,7 +288,7 @@ static bool read_time(struct reader *reader, const PGresult *result, int row)
 	return reader->start <= INSTANT_MAX_US;
 }
 
-/* What was put in: each has all that it wanted, and nobody had any before. */
+/* Keys that were put in: each node has all that it wanted, and none had any before. */
 static bool read_all(struct reader *reader)
 {
 	const struct postgres_batch *batch = reader->batch;

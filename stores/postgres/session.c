@@ -12,7 +12,7 @@
 #define PATIENCE TEXT_OF(WIRE_PATIENCE_MS)
 #define WHOSE 0
 
-/* $1 is the process.  Who has set a shorter time-out there has meant it. */
+/* $1 is the process.  A shorter time-out that a user has set there is kept. */
 static const char whose[] =
     "SELECT pg_backend_pid() = $1,"
     " (SELECT set_config(name, '" PATIENCE "', false) FROM pg_settings"

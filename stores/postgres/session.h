@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * session.h -- what a session is told that is one's own.
+ * session.h -- what a session is told that is the link's own.
  *
  *     whose is it? --ours--> its time-out, at once --> later a name for each statement
  *          `-----a pool's--> nothing: each statement is sent as it is
  *
  * A server parses and plans a statement once that has a name: of a batch of leases that is a
- * tenth of all its work.  And it ends a statement that takes longer than anybody here waits, if it
+ * tenth of all its work.  And it ends a statement that takes longer than any call here waits, if it
  * is told how long that is; not its commit, which may wait for a standby.  But both are the
  * session's, and a pool gives each statement another one: what was said would be missing there,
  * or be left behind.
  *
- * A server tells whoever connects which process serves it; most pools make up a number (pgbouncer,
- * odyssey).  So a session is asked for its process, and only where that is the same, it is told
- * more, the time-out by the very statement that asks.  Of a pool that passes the number on, a
- * session may be taken for ours: then the time-out stays there, and a name may turn out to be
- * missing: all are forgotten, and things go on without.
+ * A server tells each client that connects which process serves it; most pools make up a number
+ * (pgbouncer, odyssey).  So a session is asked for its process, and only where that is the same, it
+ * is told more, the time-out by the very statement that asks.  A session of a pool that passes the
+ * number on may be taken for the link's: then the time-out stays there, and a name may turn out to
+ * be missing: all are forgotten, and statements go without.
  *
  * Threads   The link's.
  */

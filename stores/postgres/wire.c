@@ -713,7 +713,7 @@ static bool is_reserved(const struct remote_job *job, uint64_t now)
 	return start >= from && start - from < job->rule->is.period_us;
 }
 
-/* Nothing is known of any of the keys, and nobody wants more than there can be. */
+/* Nothing is known of any of the keys, and no lend wants more than there can be. */
 static bool are_first(const struct lends *lends, uint64_t now)
 {
 	bool are = lends->run_count == 1 && !lends->is_ahead;

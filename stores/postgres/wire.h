@@ -112,8 +112,8 @@ enum postgres_result {
 	POSTGRES_TIMED_OUT,        /* waiting for a lock, or working */
 	POSTGRES_DEADLOCK, /* or it could not be put in order; asking again may help */
 	POSTGRES_LATER, /* too many connections, starting up, shutting down, no room */
-	POSTGRES_LOST, /* the connection, or what became of it: nobody knows what was done */
-	POSTGRES_REFUSED, /* who asks, or what that one may do */
+	POSTGRES_LOST, /* the connection, or the outcome: it is not known what was done */
+	POSTGRES_REFUSED, /* the user, or what that one may do */
 	POSTGRES_FAILED,  /* anything else that the server says */
 	POSTGRES_WRONG,   /* an answer that cannot be believed */
 };
@@ -125,7 +125,7 @@ enum postgres_result postgres_error(const char *sqlstate);
  * ret_told has room for batch->count of them, in the order of the jobs; what they point
  * to is in the room.  The generation is told only with POSTGRES_OTHER_GENERATION.  But for
  * these two results and POSTGRES_NO_MEMORY, and unless the statement got lost on its way,
- * nothing has changed; after POSTGRES_WRONG nobody knows.
+ * nothing has changed; after POSTGRES_WRONG that is not known.
  */
 enum postgres_result postgres_told(const PGresult *result,
                                    const struct postgres_batch *batch,

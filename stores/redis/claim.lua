@@ -14,7 +14,7 @@
 -- A pool is a hash: at 'p' the words of struct pool, and at 't' and a tenant's name those of the
 -- tenant.  Its claims are another: at the node, as a double, and the tenant's name.  Words are
 -- doubles, below 2^53 and so exact.  The claims go when a window turns.  The pool expires when two
--- windows have passed in which nobody asked, and four seconds more, as a clock may be set back.
+-- windows have passed without an ask, and four seconds more, as a clock may be set back.
 --
 -- stores/pools.c does the same in the same order.  A claim is some five commands, one of which
 -- reads all tenants.  The level is looked for from where it would be if nothing bent it; so most

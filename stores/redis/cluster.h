@@ -12,8 +12,8 @@
  *
  * A slot's owner is asked for when it is not known, and again when a node has said MOVED
  * or cannot be reached: of the nodes that are known and those of the URL, one after the
- * other, and at most a few times a second.  Names are not looked up: who is known by a
- * name only tells its address, too (cluster-preferred-endpoint-type ip, or its metadata).
+ * other, and at most a few times a second.  Names are not looked up: a node that is known by
+ * a name only tells its address, too (cluster-preferred-endpoint-type ip, or its metadata).
  *
  * Threads   redis_cluster_map and what it makes: the shard's actor.  The rest is pure: any.
  */

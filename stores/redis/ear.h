@@ -12,10 +12,10 @@
  *
  * A connection that subscribes may ask nothing else, so it is another than the link's.  Nudges are
  * hints (GROUP-12): a server that does not let it subscribe is not asked again on that
- * connection of the link's, and nobody is told; nothing waits for an ear.
+ * connection of the link's, and that is not logged; nothing waits for an ear.
  *
- * A network may drop a connection on which nothing is said.  So it subscribes to something
- * that nobody publishes now and then, and connects anew if nothing was heard meanwhile.
+ * A network may drop a connection on which nothing is said.  So it subscribes now and then to a
+ * channel without publishers, and connects anew if nothing was heard meanwhile.
  *
  * Threads   Its link's.
  */

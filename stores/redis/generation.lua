@@ -14,7 +14,7 @@
 -- time beside the generation has forgotten: its generation is dropped, and it is greeted as
 -- another (law L9).  That time is taken anew when it is a second old.  So a clock that is set
 -- back by less than two seconds may go unnoticed: values live four seconds longer than that
--- they count.  A clock that goes ahead and comes back while nobody asks is not noticed.
+-- they count.  A clock that goes ahead and comes back while nothing is asked is not noticed.
 -- The time is written below zero, as version 0.1 looks for other keys beside a time that is
 -- above.                                                            (spec/decisions/0010)
 local list = unpack

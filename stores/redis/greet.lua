@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- SPDX-FileCopyrightText: the gale authors
 --
--- greet.lua -- the server's generation: whose it is, and since when.        (law L12)
+-- greet.lua -- the server's generation: of which life, and since when.      (law L12)
 --
 --   KEYS   the generation's
 --   ARGV   how many replicas confirm what is granted, before it is believed: 0 to 9
@@ -14,13 +14,13 @@
 -- generation is step.lua's.
 --
 -- A name is 6 digits of the process, 8 of the tenure, and how many replicas confirm.  In a
--- life that is confirmed nobody is let in who would not wait for that: what he was granted
+-- life that is confirmed no node is let in that would not wait for that: what it was granted
 -- might be forgotten without a trace.  So a replica that takes over from such a life goes
 -- on where it was.  Not so a process that is younger than what it stores: it has found that
 -- on a disk, and may have missed what came after.            (decisions/0014-durable.md)
 --
--- Where there is no generation, nobody knows what was granted: a server that was emptied looks
--- like one that is new.  Only who says that it is new begins with nothing forgotten: since 0.
+-- Without a generation it is not known what was granted: a server that was emptied looks like
+-- one that is new.  Only if an operator says that it is new, nothing is forgotten: since 0.
 local call, sub, SECOND = redis.call, string.sub, 1000000
 local function word(section, name)
 	return string.match(call('INFO', section), name .. ':(%x+)')

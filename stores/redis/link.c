@@ -217,7 +217,7 @@ static void hear_info(struct link *link, const redisReply *reply)
 		return;
 	}
 	warn(link, reply->str);
-	load_script(link); /* not before: who is not let in may not say so much */
+	load_script(link); /* not before: one that is not let in may not say so much */
 	ask_generation(link);
 }
 
@@ -340,7 +340,7 @@ static bool is_confirmed_later(const struct link *link, const struct awaited *aw
 	       awaited->batch.count > 0;
 }
 
-/* How many have what was changed until then; who may not ask that is told nothing. */
+/* How many have what was changed until then; a user who may not ask that is told nothing. */
 static void hear_copies(struct link *link, const redisReply *copies)
 {
 	const struct awaited *before = &link->awaited[(link->heard - 2) % AWAITED_MOST];
@@ -477,7 +477,7 @@ static void connect_to(struct link *link, const struct stream_address *address)
 		give_up(link, "cannot connect", stream_why(&link->stream));
 }
 
-/* It may be another than before: nobody is connected to before a sentinel has told. */
+/* It may be another than before: no server is connected to before a sentinel has told. */
 static void look_for_primary(struct link *link)
 {
 	link->wire.waits_for = "no sentinel tells where the primary is";
@@ -689,7 +689,7 @@ static bool put_asking(struct link *link)
 	return true;
 }
 
-/* Whoever beats in a group hears when it is nudged. */
+/* A node that beats in a group hears when it is nudged. */
 static void listen_for(struct link *link, const struct remote_batch *batch)
 {
 	for (size_t i = 0; i < batch->count; i++) {

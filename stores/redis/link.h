@@ -13,13 +13,13 @@
  *   REDIS-1  What is awaited is what was sent, in its order.  A reply to nothing, or of
  *            another nonce, ends the connection.
  *   REDIS-2  A batch that is refused as a whole (NOSCRIPT, another generation) has done
- *            nothing; after any other error nobody knows, and it is not sent again.
+ *            nothing; after any other error that is not known, and it is not sent again.
  *            (L13)
  *   REDIS-3  Nothing is asked of a replica, nor for long of a primary that was
  *            replaced.
- *   REDIS-4  In a cluster a generation is a bucket's, and asked for by who asks of the
- *            bucket. MOVED, ASK, TRYAGAIN and CLUSTERDOWN are said before a script is
- *            run: then nothing was done. (WIRE-2)
+ *   REDIS-4  In a cluster a generation is a bucket's, and asked for by each node that asks
+ *            of the bucket. MOVED, ASK, TRYAGAIN and CLUSTERDOWN are said before a script
+ *            is run: then nothing was done. (WIRE-2)
  *   REDIS-5  A server that has told nothing for 20 ms, by its own clock, compares its
  *            tenure with the generation's before it does anything: it may have followed
  *            another meanwhile, and have the other's copy of the generation. (L12)

@@ -112,7 +112,7 @@ static void *make_array(const redisReadTask *task, size_t count)
 	return new_array(task, count);
 }
 
-/* Nobody has asked for these: a reply that has one is none.  Without the functions hiredis
+/* None of these was asked for: a reply that has one is none.  Without the functions hiredis
  * would hand out numbers for pointers. */
 static void *make_double(const redisReadTask *task, double number, char *text,
                          size_t count)

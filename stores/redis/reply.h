@@ -60,12 +60,12 @@ enum redis_word {
 	REDIS_NOSCRIPT,   /* nothing was done: load the script, and say it again */
 	REDIS_MOVED,      /* nothing was done: slot lives at host and port now */
 	REDIS_ASK,        /* nothing was done: this once, ask there */
-	REDIS_TRYAGAIN, /* nothing was done: the slot is between two, or with nobody */
-	REDIS_LATER,    /* LOADING, BUSY, and others that go away by themselves */
-	REDIS_READONLY, /* a replica: what was told of before may be done, no more */
-	REDIS_FULL,     /* OOM */
-	REDIS_NOT_LET,  /* NOAUTH, WRONGPASS, NOPERM */
-	REDIS_ERROR,    /* any other error */
+	REDIS_TRYAGAIN,   /* nothing was done: the slot is between two, or at no node */
+	REDIS_LATER,      /* LOADING, BUSY, and others that go away by themselves */
+	REDIS_READONLY,   /* a replica: what was told of before may be done, no more */
+	REDIS_FULL,       /* OOM */
+	REDIS_NOT_LET,    /* NOAUTH, WRONGPASS, NOPERM */
+	REDIS_ERROR,      /* any other error */
 	REDIS_NOT_OURS, /* the answer to something else: the connection is out of step */
 	REDIS_STRANGE,  /* what no step.lua says */
 };

@@ -7,7 +7,7 @@
  *        ^                                             |
  *        '--------- the next sentinel <--- no answer --'
  *
- * A primary that was replaced may go on answering, to those who do not know.  While
+ * A primary that was replaced may go on answering nodes that do not know.  While
  * anything is asked of it, a scout asks twice a second whether it still is the one; when
  * no sentinel answers, it is taken to be.
  *
@@ -45,13 +45,13 @@ struct scout {
 	struct stream_address primary;
 	uint64_t answers; /* so far */
 	uint64_t changes; /* of the primary */
-	char why[192];    /* there is no answer; "": there is, or nobody was heard */
+	char why[192];    /* there is no answer; "": there is, or none was heard */
 };
 
 void scout_open(struct scout *scout, const struct scout_config *config);
 void scout_close(struct scout *scout);
 
-/* Keeps what it knows.  Who does not turn it does not leave it connected, either: what a
+/* Keeps what it knows.  A scout that is not turned must not stay connected: what a
  * sentinel says then would wake the shard for ever. */
 void scout_hang_up(struct scout *scout);
 /* Asks anew, at the next turn. */

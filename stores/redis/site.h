@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * site.h -- what a URL says of Redis: where servers are, and who we are to them.
+ * site.h -- what a URL says of Redis: where servers are, and the user to log in as.
  *
  *     kind.c -> cluster.c -> link.c -> site.c
  *
@@ -20,7 +20,7 @@
 #include "stores/stream.h"
 #include "stores/tls.h"
 
-/* What a URL says: where servers are, and who we are to them. */
+/* What a URL says: where servers are, and the user to log in as. */
 struct redis_site {
 	struct server_kind is; /* first */
 	struct gale_allocator *allocator;
@@ -47,11 +47,11 @@ static inline struct remote_bytes redis_word(const char *text)
 	return (struct remote_bytes){ (const uint8_t *)text, strlen(text) };
 }
 
-/* Does it say who we are?  A user may have no password. */
+/* Does it name a user, or a password?  A user may have no password. */
 bool redis_has_auth(const struct url *url);
 /* Says that, if it does.  False: no memory. */
 bool redis_put_auth(struct redis_text *text, const struct url *url);
-/* CLIENT SETNAME gale:PID, for who looks at CLIENT LIST.  False: no memory. */
+/* CLIENT SETNAME gale:PID, to be seen in CLIENT LIST.  False: no memory. */
 bool redis_put_name(struct redis_text *text);
 
 #endif

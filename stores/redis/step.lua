@@ -11,7 +11,7 @@
 --          packs them; lends like the one before are one argument together
 --   reply  nonce, now, then for each job the value as it was, or a code, or what is used
 --          of a window now, as a number below zero: then it was lent all that was wanted,
---          and nobody else has anything of it
+--          and no other node has anything of it
 --          nonce, the generation that is there: if it is another; nothing has changed
 --
 -- It knows how values change, and no answers: those the engine works out from what they
@@ -54,7 +54,7 @@ local function spell(expires)
 	return instant
 end
 
--- The quick way: a step of a window that nobody has leased from; a lend, and lends that follow it
+-- The quick way: a step of a window that no node has leased from; a lend, and lends that follow it
 -- by its rule, of keys that no job before was of.
 -- What they have in common is looked at once, and the values of those that follow are read at once.
 -- A node may have its row behind the first, where nodes take turns: it becomes the first.
@@ -166,7 +166,7 @@ local function keep(key, value, expires)
 	end
 end
 
--- What stands there is not the rule's: it is another's, or nobody's.
+-- The value there is not the rule's: it is another rule's, or none of gale's.
 local function refuse(value, head, mark)
 	if type(value) == 'table' or #value < 16 then return GARBLED end
 	local its_head, its_mark = unpack('<I8I8', value)
@@ -314,7 +314,7 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 				end
 			end
 			if crowd and not has and holding > 0 and try('EXISTS', rows_key) ~= 1 then
-				is_lost = true -- the hash is gone: nobody who comes makes it anew
+				is_lost = true -- the hash is gone: no node that comes makes it anew
 			end
 		end
 	end

@@ -12,8 +12,8 @@
  *     rediss://, rediss+sentinel://, rediss+cluster:// are the same in TLS; ca=FILE, cert=FILE
  *         and key=FILE, and servername=NAME are as in stores/tls.h; sentinels and nodes are
  *         asked in TLS, too, and a socket is not
- *     durable=N, of any of them: REDIS-6 of link.h; N is 1 to 9, and the same for all who share
- *         a prefix
+ *     durable=N, of any of them: REDIS-6 of link.h; N is 1 to 9, and the same for all nodes that
+ *         share a prefix
  *
  * Threads   Pure: any.
  */

@@ -424,7 +424,7 @@ static void pack_back_window(struct packed *packed, const struct remote_job *job
 	pack_rest_of_window(packed, job->rule, now_us);
 }
 
-/* Nobody has more than the burst out. */
+/* No node has more than the burst out. */
 static void pack_back_meter(struct packed *packed, const struct remote_job *job)
 {
 	uint64_t units = smaller(job->units, job->rule->is.burst);

@@ -117,7 +117,7 @@ static BIO_METHOD *method_new(void)
 
 /* ---- Contexts -------------------------------------------------------------------- */
 
-/* The first of those that are noted: the others say only who has met it. */
+/* The first of those that are noted: the others say only which callers have met it. */
 static const char *first_reason(void)
 {
 	unsigned long error = ERR_peek_error();
@@ -153,7 +153,7 @@ static bool show(SSL_CTX *ctx, const struct tls_config *config, char why[TLS_TEX
 	return true;
 }
 
-/* A key that is locked by a password: nobody is asked for one. */
+/* A key that is locked by a password: none is asked for. */
 static int no_password(char *out, int room, int writes, void *self)
 {
 	(void)out;
