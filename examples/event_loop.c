@@ -5,7 +5,7 @@
  *
  *	event_loop [PORT]
  *
- * Each datagram is the name of somebody who asks: they get "yes", or "no" and how many
+ * Each datagram is the name of a caller, which gets "yes", or "no" and how many
  * milliseconds to wait; five times a second for each name.  Most answers come at once.
  * One that does not is pending: it comes to the seat's completions with the tag that
  * was given, and the seat's descriptor wakes the loop.
@@ -29,7 +29,7 @@ struct server {
 	struct gale_seat *seat;
 };
 
-/* Who waits for an answer: the tag of a pending ask. */
+/* A caller that waits for an answer: the tag of a pending ask. */
 struct caller {
 	struct sockaddr_in address;
 };
@@ -45,7 +45,7 @@ static void reply(const struct server *server, const struct caller *caller,
 	if (answer->verdict != GALE_ALLOW)
 		length = snprintf(text, sizeof(text), "no %" PRIu64 "\n",
 		                  answer->retry_after_us / 1000 + 1);
-	/* Whoever gets no reply asks again. */
+	/* A caller that gets no reply asks again. */
 	(void)sendto(server->socket, text, (size_t)length, MSG_DONTWAIT,
 	             (const struct sockaddr *)&caller->address,
 	             sizeof(caller->address));

@@ -4,7 +4,7 @@
  * paced_client.c -- calls a service that takes ten calls a second, evenly.
  *
  * A pacer books a place in a queue for each call and says when it comes: delay_ns.
- * Here two calls may go ahead of the rhythm after a pause, and nobody waits for more
+ * Here two calls may go ahead of the rhythm after a pause, and none waits for more
  * than a second: a call that would have to is refused at once, and books nothing.
  */
 #define _GNU_SOURCE

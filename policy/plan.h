@@ -23,7 +23,7 @@ struct plan {
 	struct node *root; /* NULL: it has no text any more */
 };
 
-/* Pure but for memory: asks nobody. */
+/* Pure but for memory: asks no store. */
 bool plan_read(const char *text, size_t bytes, struct why *why, struct plan *ret_plan);
 
 /* Frees it; its handles are not closed. */

@@ -6,8 +6,8 @@
  * A new plan is tried first on a runtime of its own, with stores in memory: so gale itself says
  * what is wrong with it, and of what can then still fail little is left but a lack of memory.
  *
- * Threads   The plan in force is read and replaced under the lock.  Only who holds turn changes
- *           it, so such a thread may also read it without the lock.
+ * Threads   The plan in force is read and replaced under the lock.  Only a thread that holds turn
+ *           changes it, so such a thread may also read it without the lock.
  *
  * Invariants
  *
@@ -472,7 +472,7 @@ static bool apply(struct site *site, const struct plan *old, const struct plan *
 	return false;
 }
 
-/* The same on a runtime that nobody uses. */
+/* The same on a runtime that is not in use. */
 static bool try_out(const struct site *like, const struct plan *plan, struct why *why)
 {
 	struct gale_config config = {

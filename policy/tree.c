@@ -123,7 +123,7 @@ static size_t line_of(const struct reader *reader, size_t offset)
 	return line;
 }
 
-/* Two mistakes that everybody makes have words of their own. */
+/* Two common mistakes have words of their own. */
 static bool say_problem(struct reader *reader)
 {
 	const yaml_parser_t *parser = &reader->parser;

@@ -34,8 +34,8 @@ struct quote {
 };
 struct quote why_quote(const char *word);
 
-/* Without a line (0) or a field ("") these are left out.  Returns false, for whoever fails to
- * say so and why in one line. */
+/* Without a line (0) or a field ("") these are left out.  Returns false, so that code that fails
+ * can say so and why in one line. */
 __attribute__((format(printf, 5, 6))) bool why_say(struct why *why, enum gale_err err,
                                                    unsigned line, const char *field,
                                                    const char *format, ...);

@@ -6,7 +6,7 @@
  *	read everything -> end silent callers -> end what is done -> begin what was read
  *	-> fill the places -> answer the owner -> send the replies -> sleep
  *
- * Everything is read before anybody is judged: a backend that got no processor for a while
+ * Everything is read before a caller is judged: a backend that got no processor for a while
  * does not take that for its callers' silence.
  */
 #define _GNU_SOURCE

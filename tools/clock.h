@@ -4,11 +4,11 @@
  * clock.h -- the fleet's own time.
  *
  * One clock for all processes, the embedded store and the tally: microseconds since
- * 1970, which go on as CLOCK_BOOTTIME does, whatever anybody sets the system's clock
- * to.  It never steps back, also not between threads.
+ * 1970, which go on as CLOCK_BOOTTIME does, whatever the system's clock is set to.
+ * It never steps back, also not between threads.
  *
  * It is CLOCK_REALTIME, by which a server on this machine turns its windows, as long as
- * nobody sets that one: adjtime and NTP make both run faster or slower together, and a
+ * that one is not set: adjtime and NTP make both run faster or slower together, and a
  * step tears them apart, which fleet_clock_apart_us shows.
  *
  * Threads   fleet_clock_init, fleet_clock_set before others know of it; the rest may be
@@ -22,7 +22,7 @@
 #include <gale/gale.h>
 
 /* An instant on this clock and the same one on CLOCK_REALTIME, each in whole
- * microseconds, are at most this far apart when nobody sets the clock. */
+ * microseconds, are at most this far apart when the clock is not set. */
 #define FLEET_CLOCK_SLACK_US 20
 
 struct fleet_clock {

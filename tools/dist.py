@@ -3,7 +3,7 @@
 # SPDX-FileCopyrightText: the gale authors
 """dist.py FOLDER -- writes gale-VERSION.tar.gz into FOLDER, and beside it gale-VERSION.spdx.json.
 
-The archive has what is committed, and is the same, bit for bit, whoever makes it of one commit with
+The archive has what is committed, and is the same, bit for bit, wherever it is made of one commit with
 the same git and zlib: git sorts the files, gives them the commit's time, and root as the owner.
 The SBOM is SPDX 2.3: the archive, each file in it, and the Debian packages that packages.txt lists for
 building and running gale, in the versions of this machine.
@@ -39,7 +39,7 @@ def time_of_head():
 
 def archive(name):
     tar = said("git", "-c", "tar.umask=0022", "archive", "--format=tar", f"--prefix={name}/", "HEAD")
-    # A time in it, or a name, would be that of the one who makes it.
+    # A time in it, or a name, would be that of its making.
     return tar, gzip.compress(tar, mtime=0)
 
 

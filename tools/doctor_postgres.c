@@ -162,7 +162,7 @@ static void judge_version(struct doctor *doctor, PGconn *conn)
 		judge_older(doctor, conn, version);
 }
 
-/* Those that nodes call: schema.sql grants them to all who may use the schema. */
+/* Those that nodes call: schema.sql grants them to all users of the schema. */
 static void judge_functions(struct doctor *doctor, PGconn *conn)
 {
 	static const char sql[] =

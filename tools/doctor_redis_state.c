@@ -27,7 +27,7 @@ struct generation {
 	uint64_t since_us;
 };
 
-/* False: it is nobody's. */
+/* False: it is no generation. */
 static bool read_generation(const redisReply *reply, struct generation *ret)
 {
 	char since[24];

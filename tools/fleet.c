@@ -25,7 +25,7 @@
 #define NAP_NS 5000000 /* half of the shortest window */
 #define NAPS_A_SECOND (1000000000 / NAP_NS)
 /* Processes that are well never take as long.  In naps, and not by the clock: a machine that
- * stood still has not waited for anybody. */
+ * stood still has not waited for a process. */
 #define READY_MOST_NAPS (90 * NAPS_A_SECOND)
 #define END_MOST_NAPS (15 * NAPS_A_SECOND)
 

@@ -11,7 +11,7 @@
 /* How the command exits. */
 enum fleet_status {
 	FLEET_HELD = 0,
-	FLEET_BROKEN = 1,  /* overshot, or nobody can tell */
+	FLEET_BROKEN = 1,  /* overshot, or it cannot be told */
 	FLEET_BAD_USE = 2, /* a flag is wrong */
 	FLEET_FAILED = 3,  /* it could not run to its end, or not say how it went */
 };

@@ -3,7 +3,7 @@
 /*
  * gate.h -- where all threads wait until all are there, so that they begin at once.
  *
- * Threads   gate_pass .... each of those who wait
+ * Threads   gate_pass .... each of those that wait
  *           the others ... the gate's owner
  */
 #ifndef TOOLS_GATE_H

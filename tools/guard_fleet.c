@@ -28,7 +28,7 @@
 
 #define NAP_NS 10000000
 #define NAPS_A_SECOND (1000000000 / NAP_NS)
-/* In naps, and not by the clock: a machine that stood still has not waited for anybody. */
+/* In naps, and not by the clock: a machine that stood still has not waited for a process. */
 #define READY_MOST_NAPS (90 * NAPS_A_SECOND)
 #define SAY_WAITS_NAPS (2 * NAPS_A_SECOND)
 #define END_MOST_NAPS (15 * NAPS_A_SECOND)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* init.c -- what is said after "gale store"; init picks who is asked by the URL. */
+/* init.c -- the commands after "gale store"; the URL says which kind of server init asks. */
 #include "tools/init.h"
 
 #include <stdbool.h>

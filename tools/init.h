@@ -23,7 +23,7 @@ enum init_status {
 /* argv as after "gale store". */
 int init_run(int argc, char **argv, FILE *out, FILE *err);
 
-/* Asks the server; *role is who is to use it afterwards, or NULL. */
+/* Asks the server; role is the user that is to use it afterwards, or NULL. */
 enum init_status init_postgres(const char *url, const char *role, FILE *out,
                                struct sentence *ret_why);
 enum init_status init_redis(const char *url, FILE *out, struct sentence *ret_why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * init_postgres.c -- installs the schema, as whoever the URL names.
+ * init_postgres.c -- installs the schema, as the user that the URL names.
  *
  *     connect -> can it be written to? -> which version is there? -> install -> grant
  */

@@ -5,7 +5,7 @@
 # install-packages.sh GROUP... -- installs what these groups of packages.txt list and this
 # machine lacks, and nothing else.  It says first what that is.
 #
-# Debian starts no server of the group compare: who compares starts those by hand.
+# Debian starts no server of the group compare: a user who compares starts those by hand.
 #
 # Touches neither the network nor sudo when nothing is missing, so that everything
 # works offline from the second time on.

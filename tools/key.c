@@ -146,7 +146,7 @@ static enum gale_err look(struct visit *visit, struct view *ret_view)
 	return err;
 }
 
-/* Then nobody knows what was spent, and nothing is granted. */
+/* Then it is not known what was spent, and nothing is granted. */
 static bool is_quarantined(const struct view *view)
 {
 	return view->answer.why == GALE_WHY_QUARANTINE;
@@ -430,7 +430,7 @@ static enum gale_err watch(struct visit *visit, FILE *out)
 		else
 			print_line(&view, out);
 		if (fflush(out) != 0)
-			break; /* who read it has gone */
+			break; /* its reader has gone */
 		next_us += flags->every_us;
 	}
 	return GALE_ERR_OK;

@@ -60,7 +60,7 @@ bool link_can_carry(const char *url)
 	return strncmp(url, SCHEME, strlen(SCHEME)) == 0 && strlen(url) < LINK_URL_MOST;
 }
 
-/* A path ends at options; a host ends at a database, too.  Who comes in is said before an @. */
+/* A path ends at options; a host ends at a database, too.  The user is named before an @. */
 static void read_url(struct link *link, const char *url, uint16_t port)
 {
 	const char *at = url + strlen(SCHEME), *host, *colon;

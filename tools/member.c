@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * member.c -- a team that counts for somebody else.
+ * member.c -- a team that counts for the process that has started it.
  *
  * What is counted goes out as the tally hands it over, window by window; what is seen
- * besides, a few times a second.  When the socket is full, this waits; when nobody is
- * at its other end, the process ends at once.
+ * besides, a few times a second.  When the socket is full, this waits; when its other
+ * end is closed, the process ends at once.
  */
 #define _GNU_SOURCE
 #include "tools/member.h"
@@ -53,7 +53,7 @@ static void say(struct member *member, enum record_kind kind, uint64_t what,
 	record_put(&member->out, &record);
 }
 
-/* Nobody is left who could want anything. */
+/* Without a receiver there is nothing left to do. */
 static void flush(struct member *member)
 {
 	if (!record_flush(&member->out))

@@ -142,7 +142,7 @@ struct probe {
 	bool told;
 };
 
-/* A key of its own: nobody else's asks can have spent it. */
+/* A key of its own: no other asks can have spent it. */
 static struct gale_answer ask(struct probe *probe)
 {
 	struct fleet_clock *clock = probe->node->plan->clock;

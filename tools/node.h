@@ -3,7 +3,7 @@
 /*
  * node.h -- one runtime with its store, as a process of a fleet has.
  *
- * Threads   One: who opens it.  node_look while others ask.
+ * Threads   One: the thread that opens it.  node_look while others ask.
  */
 #ifndef TOOLS_NODE_H
 #define TOOLS_NODE_H
@@ -22,7 +22,7 @@
 struct node_plan {
 	const struct fleet_flags *flags;
 	struct fleet_clock *clock;
-	uint64_t run; /* names this run: its keys are nobody else's */
+	uint64_t run; /* names this run: no other has its keys */
 };
 
 /* The last line that the library has said. */
@@ -49,7 +49,7 @@ bool node_open(struct node *node, const struct node_plan *plan,
                struct sentence *ret_why);
 void node_close(struct node *node);
 
-/* Who is told how it goes. */
+/* The owner, which is told how it goes. */
 struct node_host {
 	bool (*goes_on)(struct node_host *self); /* false: give up */
 	void (*waits)(struct node_host *self);   /* the store grants nothing yet */
@@ -62,7 +62,7 @@ struct node_host {
  */
 bool node_warm_up(struct node *node, struct node_host *host, struct sentence *ret_why);
 
-/* Adds what its store has seen; only the first of those who share one. */
+/* Adds what its store has seen; only the first of those that share one. */
 void node_look(const struct node *node, bool first, struct seen *seen);
 
 #endif

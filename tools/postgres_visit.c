@@ -16,7 +16,7 @@ static void say_nothing(void *arg, const char *message)
 	(void)message;
 }
 
-/* The first line, without who says it. */
+/* The first line, without its sender's name. */
 static bool complain(struct sentence *why, const char *what, const char *message)
 {
 	const char *at = strstr(message, "ERROR:  ");

@@ -55,7 +55,7 @@ struct process {
 	size_t said_length;
 	struct sentence why; /* ... what we say */
 
-	/* Anybody's. */
+	/* Any thread's. */
 	_Atomic bool waits;
 	_Atomic bool done; /* with getting ready, and later with the run */
 	_Atomic uint64_t counts[SEEN_COUNT];
@@ -399,7 +399,7 @@ static void tell_all(struct processes *processes, const struct record *record)
 		struct process *process = &processes->each[i];
 
 		record_put(&process->out, record);
-		record_flush(&process->out); /* who is gone is found out elsewhere */
+		record_flush(&process->out); /* its end is found out elsewhere */
 	}
 }
 

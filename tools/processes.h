@@ -8,12 +8,12 @@
  * One thread for each process receives (record.h) and counts into the fleet's tally, as
  * a worker of that number.  Each record is judged before it counts.  The first process
  * that dies, sends nonsense or fails is remembered; the run is then worth nothing, and
- * who owns it kills the others.
+ * its owner kills the others.
  *
  * No process outlives this one: the kernel ends those whose parent has died, and their
  * socket is at its end then.
  *
- * Threads   One: the owner, who is the tally's collector.
+ * Threads   One: the owner, the tally's collector.
  */
 #ifndef TOOLS_PROCESSES_H
 #define TOOLS_PROCESSES_H

@@ -72,7 +72,7 @@ _Static_assert(sizeof(struct record) == 40, "no padding is sent");
 
 struct record_out {
 	int fd;
-	bool broken; /* nobody is there to receive; what is put is forgotten */
+	bool broken; /* the receiver is gone; what is put is forgotten */
 	uint32_t number;
 	size_t count;
 	struct record batch[RECORD_BATCH];
@@ -83,7 +83,7 @@ void record_out_init(struct record_out *out, int fd);
 /* Sends a batch when it is full; may wait for the receiver. */
 void record_put(struct record_out *out, const struct record *record);
 void record_put_text(struct record_out *out, const char *text);
-/* Sends what was put; false if nobody is there. */
+/* Sends what was put; false if the receiver is gone. */
 bool record_flush(struct record_out *out);
 
 /* ---- Receiving ------------------------------------------------------------------- */

@@ -59,7 +59,7 @@ redisReply *redis_config_of(redisContext *conn, const char *name);
 
 /* CLUSTER SLOTS, with a server for each slot. */
 redisReply *redis_slots(redisContext *conn, struct sentence *why);
-/* Who serves the range; a server that does not know its address tells none, and then is
+/* The range's server; one that does not know its address tells none, and then is
  * where it was asked. */
 const char *redis_range_host(const redisReply *range, const redisContext *asked_of);
 int redis_range_port(const redisReply *range);

@@ -19,8 +19,8 @@ enum verdict {
 	VERDICT_HELD,     /* no key got more than its limit in any window */
 	VERDICT_OVERSHOT, /* one did */
 	VERDICT_SHORT,    /* of a demand less was served than the bar */
-	VERDICT_UNPROVEN, /* some admissions fit no window, or the clock was set: nobody
-	                     can tell; or no window was counted that a demand was owed */
+	VERDICT_UNPROVEN, /* some admissions fit no window, or the clock was set: it cannot
+	                     be told; or no window was counted that a demand was owed */
 };
 
 /* What a fleet has to serve of what it owes: of all, and of each window. */

@@ -14,7 +14,7 @@ struct sentence {
 	char is[SENTENCE_MAX]; /* without a line's end; cut if it is longer */
 };
 
-/* Returns false, so that who fails can say so and why in one line. */
+/* Returns false, so that code that fails can say so and why in one line. */
 __attribute__((format(printf, 2, 3))) bool sentence_say(struct sentence *sentence,
                                                         const char *format, ...);
 

@@ -236,7 +236,7 @@ static void make_smaller(struct breach *breach)
 	printf("made smaller in %" PRIu64 " runs; ", breach->shrink.runs);
 }
 
-/* Only the first is made smaller, as that takes its time; and not what somebody looks at
+/* Only the first is made smaller, as that takes its time; and none that the user looks at
  * or has made smaller. */
 static void tell_breach(const struct sim_flags *flags, uint64_t seed,
                         const struct choice *choice, const struct run *run, bool first)
@@ -259,7 +259,7 @@ static void tell_breach(const struct sim_flags *flags, uint64_t seed,
 
 /* ---- All runs -------------------------------------------------------------------- */
 
-static uint64_t seed_now; /* for who aborts */
+static uint64_t seed_now; /* for aborted */
 
 static void aborted(int number)
 {

@@ -17,10 +17,10 @@
  *   TALLY-3  No count is dropped: a worker whose window is beyond the ring waits.  What
  *            it has passed is less than two windows before the end it waits to count
  *            into (with a wider span it has a stray, and does not wait), so it holds up
- *            none of the windows that stand in its way: somebody can always go on.
+ *            none of the windows that stand in its way: a worker can always go on.
  *   TALLY-4  A window is handed over after all before it, and whole: a stray with the
- *            first window that it may be of.  So who is given it, and has passed what
- *            it is told, keeps TALLY-1 and TALLY-3 as a worker does.
+ *            first window that it may be of.  So a taker that is given it, and has passed
+ *            what it is told, keeps TALLY-1 and TALLY-3 as a worker does.
  *
  * Ordering
  *
@@ -462,7 +462,7 @@ void tally_fold(struct tally *tally, uint64_t stop_us)
 	uint64_t passed = passed_by_all(tally);
 
 	if (passed == TALLY_GONE)
-		return; /* nobody is left who could wait for room */
+		return; /* no worker is left that could wait for room */
 	while (oldest(tally) * tally->config.window_us + GRACE_US <= passed)
 		fold_oldest(tally, stop_us); /* TALLY-2 */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * tally.h -- counts what really went through, per key and window, trusting nobody.
+ * tally.h -- counts what really went through, per key and window, and trusts no node.
  *
  * A worker reports each ALLOW with the instants, on the tool's own clock, before it
  * asked and after it had the answer.  The store decided at some s in between and said
@@ -62,7 +62,7 @@ struct tally_span {
 	uint64_t last;
 };
 
-/* Who is given what was counted, when it is only a part of the whole. */
+/* The taker of what was counted, when it is only a part of the whole. */
 struct tally_taker {
 	void (*take)(struct tally_taker *self, uint32_t key, struct tally_span span,
 	             uint64_t units);
@@ -137,7 +137,7 @@ struct tally {
 };
 
 /* A ring for so many keys (of all tallies on this machine): as long as memory allows, so
- * that nobody has to wait for those who are suspended. */
+ * that no worker has to wait for those that are suspended. */
 uint32_t tally_ring(uint64_t keys);
 
 /* False if there is not enough memory. */

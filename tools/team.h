@@ -5,7 +5,7 @@
  *
  *	open -> warm up -> begin -> fold, look -> join -> close
  *
- * Threads   One: the owner, who is the tally's collector.
+ * Threads   One: the owner, the tally's collector.
  */
 #ifndef TOOLS_TEAM_H
 #define TOOLS_TEAM_H
@@ -27,7 +27,7 @@ struct team {
 	bool joined;
 };
 
-/* Opens the nodes, and starts the workers, who wait.  process: from 0.  In any case
+/* Opens the nodes, and starts the workers, which wait.  process: from 0.  In any case
  * team_close has to follow. */
 bool team_open(struct team *team, const struct node_plan *plan, uint32_t process,
                struct sentence *ret_why);

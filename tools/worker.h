@@ -5,7 +5,7 @@
  * of a demand says.
  *
  * Threads   worker_start, worker_join ... the thread that owns the fleet
- *           the counters ............... written by the worker, read by anyone
+ *           the counters ............... written by the worker, read by any
  */
 #ifndef TOOLS_WORKER_H
 #define TOOLS_WORKER_H

@@ -337,7 +337,7 @@ static void on_events(struct watcher *watcher, uint32_t events)
 	struct call *call = (struct call *)watcher;
 	struct thread *thread = call->thread;
 
-	if (!call->client) { /* the backend has closed it, or says what nobody asked for */
+	if (!call->client) { /* the backend has closed it, or says more than was asked */
 		leave_pool(call);
 		call_close(call);
 		return;

@@ -346,7 +346,7 @@ static void proceed(struct client *client)
 
 /* ---- The connection --------------------------------------------------------------- */
 
-/* False: nobody is there. */
+/* False: the client is gone. */
 static bool send_out(struct client *client)
 {
 	struct buffer *out = &client->out;

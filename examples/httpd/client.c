@@ -58,8 +58,8 @@ static bool is_target(const struct client *client, const char *path)
 	       memcmp(text_of(client, target), path, target.count) == 0;
 }
 
-/* A key must be known to be good before it is asked about: here everybody who invents one
- * has a budget of their own. */
+/* A key must be known to be good before it is asked about: here each client that invents one
+ * has a budget of its own. */
 static struct gale_answer ask(struct client *client)
 {
 	const struct limits *limits = &client->thread->server->limits;
@@ -159,7 +159,7 @@ static bool is_for_later(void)
 	return errno == EAGAIN || errno == EINTR;
 }
 
-/* False: nobody is there any more. */
+/* False: the client is gone. */
 static bool send_replies(struct client *client)
 {
 	struct buffer *out = &client->out;

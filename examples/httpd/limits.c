@@ -91,7 +91,7 @@ void limits_reload(struct limits *limits)
 		fprintf(stderr, "httpd: the old policy stays: %s\n", why);
 }
 
-/* ---- Who is refused most ---------------------------------------------------------- */
+/* ---- Keys that are refused most --------------------------------------------------- */
 
 struct page {
 	struct gale_sink sink;
