@@ -3,7 +3,7 @@
 /*
  * allocator.h -- malloc that counts, checks what comes back, and fails when told to.
  *
- * Threads   Any, at once.  fail_first and fail_last are set while nobody allocates.
+ * Threads   Any, at once.  fail_first and fail_last are set while no thread allocates.
  */
 #ifndef SIM_ALLOCATOR_H
 #define SIM_ALLOCATOR_H

@@ -3,7 +3,7 @@
 /*
  * courier.c -- a beat that waits is found by its number; its answers come once, twice or never.
  *
- * What was sent in another life of the node is answered to nobody.
+ * A beat that was sent in another life of the node is not answered.
  */
 #include "sim/courier.h"
 
@@ -12,7 +12,7 @@
 #include "sim/must.h"
 #include "sim/room.h"
 
-/* Somebody waits for a beat. */
+/* A call that waits for a beat. */
 struct waiting {
 	struct list place;
 	struct store_call *call;

@@ -117,7 +117,7 @@ static uint64_t window_bound(const struct world *world, struct key_law *law)
 	return plan->rule.limit + carried_into(world, law);
 }
 
-/* Nobody knows which of the calls that were answered at one instant came last. */
+/* It is not known which of the calls that were answered at one instant came last. */
 static uint64_t dearest_of(struct key_law *law, size_t window, uint64_t cost)
 {
 	if (law->dearest_in != window)
@@ -149,7 +149,7 @@ static void check_window(struct world *world, const struct call *call) /* SIM-1 
 /* ---- Meters ---------------------------------------------------------------------- */
 
 /* What nodes have, and under what the key's state may be written: that leaves at its own
- * rate until somebody touches it. SIM-8 */
+ * rate until a node touches it. SIM-8 */
 static unsigned in_force(const struct world *world, const struct key_law *law)
 {
 	return force_of_nodes(world) | law->last;

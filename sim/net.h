@@ -68,14 +68,14 @@ struct net {
 	 * with what was done for its twin. */
 	void (*served)(struct net *self, const struct lend_request *request,
 	               const struct lend_answer *answer, uint64_t before);
-	/* For each call that a server admits itself, before anybody else knows. */
+	/* For each call that a server admits itself, before a node knows. */
 	void (*stepped)(struct net *self, const uint8_t *key, uint32_t key_len,
 	                const struct rule *rule, uint64_t cost);
 	/* For each answer that comes to a node that is there, before it knows. */
 	void (*arrives)(struct net *self, struct port *port,
 	                const struct lend_request *request,
 	                const struct lend_answer *answer);
-	/* For each beat that the store has served, before anybody is told. */
+	/* For each beat that the store has served, before a node is told. */
 	void (*beaten)(struct net *self, struct port *port,
 	               const struct remote_job *job, const struct remote_told *told);
 	struct parcel *travelling; /* all of them, to free what never arrives */
@@ -92,7 +92,7 @@ struct port {
 	struct store store; /* first */
 	struct net *net;
 	struct store *inner; /* closed with it */
-	uint64_t life;       /* what was sent in another life is answered to nobody */
+	uint64_t life;       /* what was sent in another life is not answered */
 	bool dead;           /* nothing leaves */
 	bool mute;           /* nothing leaves, though it is alive */
 	uint64_t cut_us;     /* nothing passes, either way, before */

@@ -13,7 +13,7 @@
 
 #define START_S UINT64_C(1700000000)
 #define RELEASE                                                                        \
-	8 /* of a window: who has not asked for so long is absent; twice at the pool */
+	8 /* of a window: a tenant is absent that has not asked so long; at the pool twice */
 #define LOOKS 16    /* in that time: eight in that of the pool */
 #define PATIENCE 10 /* delays until an answer is given up */
 #define SLOW_ONE_IN 20

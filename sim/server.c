@@ -194,7 +194,7 @@ struct remote_told server_beat(struct groups *groups, const struct remote_job *j
 		    1000 }; /* a server drops by its clock what it keeps for a day */
 
 	must(job->verb == REMOTE_BEAT);
-	/* What lies there unused is over before anybody asks for it. */
+	/* Members whose time is over are dropped before the beat is served. */
 	while (!groups_sweep(groups, at))
 		continue;
 	must(groups_beat(groups, job->key.bytes, (uint32_t)job->key.count, &beat,

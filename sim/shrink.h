@@ -19,7 +19,7 @@ struct shrink_field {
 	size_t at; /* in the plan */
 	size_t size;
 	uint64_t least;
-	uint64_t most; /* it is never made larger: for who reads it */
+	uint64_t most; /* it is never made larger: for its readers */
 };
 
 struct shrink {

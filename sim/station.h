@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * station.h -- a server that can forget, whoever does its work.
+ * station.h -- a server that can forget, and of which any code may do the work.
  *
  * A job is done at the time that the station's clock shows.  A replica is given what was
  * written now and then; when it takes over, what has been written since is lost, and the
@@ -9,7 +9,7 @@
  * another one, too, as at Redis (stores/redis/generation.lua), and keeps what it has.
  *
  *     virtual_wire.c --job--> station --> its ops: by the engine, as server.c does it, or
- *         by a real server, of whoever makes the world
+ *         by a real server, of the test that makes the world
  *
  * Threads   One.
  */

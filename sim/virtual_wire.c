@@ -350,7 +350,7 @@ static void hand_in(struct virtual_wire *wire, struct letter *letter)
 	free(told);
 }
 
-/* Who is told that the generation is another asks for it. */
+/* A client that is told that the generation is another asks for it. */
 static void read_letter(struct virtual_wire *wire, struct letter *letter)
 {
 	if (letter->breaks) {

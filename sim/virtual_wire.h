@@ -7,8 +7,8 @@
  *         ...letters, in order, each way... -> the station
  *
  * A connection is a stream: nothing is doubled or overtakes, but it may break at any
- * letter, and nobody be told.  What was sent may then still have been done.  What is sent
- * into a partition arrives when it is over, whether somebody waits or not.
+ * letter, and neither end be told.  What was sent may then still have been done.  What is sent
+ * into a partition arrives when it is over, whether a call waits or not.
  *
  * Threads   One.
  */

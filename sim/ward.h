@@ -235,7 +235,7 @@ void ward_set_back(struct ward *ward, uint64_t by_us);
 bool ward_is_set_back(struct ward *ward);
 void ward_set_forward(struct ward *ward, uint64_t by_us);
 
-/* The store nudges the members of that group, or somebody who is none says so. */
+/* The store nudges the members of that group, or another client says that it does. */
 void ward_nudge(struct ward *ward, const struct store_nudge *nudge);
 
 /* The name of a group. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * ward_host.h -- the host of a node in a ward: who makes its calls, and keeps the promise of
- * guard.h that these end in time.
+ * ward_host.h -- the host of a node in a ward: it makes the node's calls, and keeps the promise
+ * of guard.h that these end in time.
  *
  * The ward (ward.h) says what befalls the node; the host makes of that what its calls and the
  * backend do.
@@ -31,7 +31,7 @@ void host_look(struct ward_node *node);
 void host_falls_silent(struct ward_node *node);
 /* It runs again: what ended at the backend meanwhile exits. */
 void host_exit_ended(struct ward_node *node);
-/* It is no more: the slots of its calls are nobody's, and what is at the backend ends there. */
+/* It is no more: no node has the slots of its calls, and calls at the backend end there. */
 void host_forgets(struct ward_node *node);
 
 /* What was to be done later. */

@@ -57,7 +57,7 @@ static bool is_plain(const struct ward *ward, uint32_t group)
 	return group > 0 || (ward->plan.law == GALE_FIXED && !ward->plan.disagrees);
 }
 
-/* Of a group whose nodes disagree, who comes first has another limit. */
+/* Of a group whose nodes disagree, the one that comes first has another limit. */
 static void note_limit(struct ward *ward, uint32_t number)
 {
 	struct ward_group *group = &ward->groups[number];

@@ -311,7 +311,7 @@ static bool is_full(const struct show *show, uint32_t group)
 	return in_flight_of(show->ward, group) >= show->ward->plan.ceiling + group;
 }
 
-/* Nodes have all that they are given at this time, and nobody else is reserved anything.  Parts of
+/* Nodes have all that they are given at this time, and nothing is reserved for another.  Parts of
  * different weights come to less than the limit at times: what is left is given out in turn. */
 static bool is_parted(const struct show *show, uint32_t group)
 {

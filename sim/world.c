@@ -593,7 +593,7 @@ static void served(struct net *net, const struct lend_request *request,
 		law_given_back(world, key, request->units, before);
 }
 
-/* The instant of its step is that of the admission, whoever hears of it. */
+/* The instant of its step is that of the admission, whichever node hears of it. */
 static void stepped(struct net *net, const uint8_t *key, uint32_t key_len,
                     const struct rule *rule, uint64_t cost)
 {

@@ -32,7 +32,7 @@
  *          way, the largest limit, rate and burst in force take the place of the
  *          rule's; and from then on those of the one that all have. (L15)
  *
- * A call that a server decides is admitted when its step is made there, though nobody may
+ * A call that a server decides is admitted when its step is made there, though no node may
  * hear of it; all others when their node answers.
  *
  * Threads   One.
