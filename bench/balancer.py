@@ -4,7 +4,7 @@
 """balancer.py [BUILD [ROUNDS]] -- what part of a request's processor time is gale's, in examples/balancer?
 
 Two balancers with one thread each stand before one backend: one with a limit for each address that
-nobody reaches and a guard, one with --no-limits.  16 connections make requests to them in turns.  What is
+is never reached and a guard, one with --no-limits.  16 connections make requests to them in turns.  What is
 counted is the processor time of all threads of a balancer, the kernel's on its behalf with it.  A third balancer,
 without limits, shows how large the noise is.  All are on one processor.  BUILD is what "make bench" builds
 (build/bench)."""

@@ -47,7 +47,7 @@ struct member {
 
 static struct asker asker; /* at the server that is measured */
 
-/* A group, and who beats in it. */
+/* A group, and the members that beat in it. */
 struct crew {
 	struct chance chance;
 	uint64_t law;

@@ -21,7 +21,7 @@
  * Threads   A row of several threads runs in all of them at once; its figure is the
  *           wall time over the operations of all, so twice the throughput is half the
  *           figure.  A row of one thread is measured in that thread's own time, which
- *           does not count while somebody else has the processor; but one that waits is
+ *           does not count while another has the processor; but one that waits is
  *           measured by the clock on the wall.
  */
 #ifndef BENCH_BENCH_H

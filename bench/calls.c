@@ -6,8 +6,8 @@
  * Through gale.h, on the server's own socket, by the clock on the wall: all calls of a run over
  * the time from the first to the last answer.  Of one hot key, as fast as they are answered, with
  * leases of 1,000 and of learned sizes; and of keys that are new, each of which needs a lease,
- * many under way or one: by way of the shard's thread, or where the one who waits drives the
- * shard itself.  Some with a node that polls before it sleeps.
+ * many under way or one: by way of the shard's thread, or where the thread that waits drives
+ * the shard itself.  Some with a node that polls before it sleeps.
  *
  * Threads   One asks; the shard's.
  */

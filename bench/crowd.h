@@ -4,7 +4,7 @@
  * crowd.h -- keys that are answered in this node, each with its lease or its denial.
  *
  * Leases are as large as they come, so that a million asks share a round trip.  Credit that
- * nobody takes would go back after a while, and a row would then measure how it is fetched
+ * is not taken would go back after a while, and a row would then measure how it is fetched
  * again; limiters that lend carry over, so that it stays.
  */
 #ifndef BENCH_CROWD_H

@@ -18,7 +18,7 @@
  * fast, which makes a request twice as dear, and differently so in each round.  Servers that
  * run already are moved there, their first thread: they must be ours, and have no other.
  *
- *     with       the server as it is, with a limit that nobody reaches
+ *     with       the server as it is, with a limit that is never reached
  *     without    the same program, started without a limit: no key is asked about.  Inside
  *                nginx it is looked for nevertheless
  *     again      a second process of the same

@@ -46,8 +46,8 @@ void server_start(struct server *server, const struct server_programs *programs,
 void server_end(struct server *server);
 void server_await(struct server *server);
 
-/* A server to that processor, where who wakes it goes on first: so a batch of requests
- * comes before it has its turn.  0: this thread. */
+/* A server to that processor, where a thread that wakes it goes on first: so a batch of
+ * requests comes before it has its turn.  0: this thread. */
 void server_settle(pid_t pid, unsigned processor);
 
 #endif

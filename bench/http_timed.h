@@ -14,7 +14,7 @@
 #define TIMED_FD 3                   /* shared memory: one struct timed */
 #define INSIDE_OFF "GALE_INSIDE_OFF" /* http_inside.c is not to ask, if that is there */
 
-/* Calls, and what they took in stamps.  One during which somebody else had the processor
+/* Calls, and what they took in stamps.  One during which another thread had the processor
  * is not timed. */
 struct timed_calls {
 	uint64_t count;

@@ -6,8 +6,8 @@
     bench/httpd_wrk.py                       after make bench; 2 minutes
     bench/httpd_wrk.py --smoke               each server for a moment
 
-wrk makes requests on 16 connections, with 1,000 API keys in turn.  It asks examples/httpd with a limit that nobody
-reaches and without, and nginx with and without limit_req, where there is an nginx.  They take turns, in an order by
+wrk makes requests on 16 connections, with 1,000 API keys in turn.  It asks examples/httpd with a limit that is
+never reached and without, and nginx with and without limit_req, where there is an nginx.  They take turns, in an order by
 lot; a ratio is of two turns of one round.  A second httpd without a limit shows how large the noise is.  Each server
 has one thread, on one processor, and wrk has the other: where the server's is not busy all the time, wrk has no more
 to give, or other work has the processors. Then requests for the same time of the server's processor say more.  Half of

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * keys.h -- which keys a row asks for: 16 bytes each, in an order nobody can foresee.
+ * keys.h -- which keys a row asks for: 16 bytes each, in an order that cannot be foreseen.
  *
  * Either each is as likely as the others, or they are as in a crowd (Zipf): the n-th is asked
  * for once for each n times that the first is.

@@ -36,7 +36,7 @@ static void prepare(void *arg)
 
 /* ---- Asking ---------------------------------------------------------------------- */
 
-/* Who asks in a row. */
+/* The asker of a row. */
 struct asker {
 	struct way *way;
 	struct gale_seat *seat;
@@ -270,7 +270,7 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* A key that nobody has asked for yet: to the shard, to the store, and back. */
+/* A key that was not asked for yet: to the shard, to the store, and back. */
 static double miss(void *arg)
 {
 	static uint64_t took[MISSES];

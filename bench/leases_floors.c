@@ -6,7 +6,7 @@
  * A table by hand, as the shards' own, with their hash of short keys: half of the hash and
  * a number in a slot of eight bytes, then a line for each key, with the word that is taken
  * from and the key that is compared.  A take checks that there is enough, and swaps.  There
- * is one table, nobody grows it, nothing is counted, and the answer is a yes or no.
+ * is one table, it never grows, nothing is counted, and the answer is a yes or no.
  *
  * "two lines" keeps word and key apart: what is compared is on a line that is not written.
  */
@@ -149,8 +149,8 @@ DEFINE_ASK(together)
 /* ---- Behind a call --------------------------------------------------------------- */
 
 /*
- * The same work for one who cannot know the length of the keys, the secret and the cost
- * when it is compiled, as no library can: a call, a hash of a short key of so many bytes, a
+ * The same work where the length of the keys, the secret and the cost are not known when it
+ * is compiled, as in a library: a call, a hash of a short key of so many bytes, a
  * comparison of as many, and units that may be dead by now.
  */
 struct terms {

@@ -16,7 +16,7 @@
  *
  * Ordering
  *
- *   state    whoever is waited for stores it with release  ->  who waits loads it with acquire
+ *   state    the thread waited for stores it with release  ->  the other loads it with acquire
  *            The seats are joined; the call that is wanted is known; its asks are done.
  */
 #define _GNU_SOURCE

@@ -6,8 +6,8 @@
  * It is on this machine, behind a relay that keeps what it is given for so long, each way
  * (tests/support/proxy.h): TCP on loopback to a thread of this program, and from there
  * the server's own socket.  That thread never sleeps meanwhile, so it needs a processor,
- * and those who ask and answer share the other one.  How far away the server then really
- * is, is what a PING takes.
+ * and the asker and the server share the other one.  A PING shows how far away the server
+ * then really is.
  *
  * The calls take turns (turns.h).
  *
@@ -26,7 +26,7 @@
 #define MANY_KEYS 1000000
 #define IN_A_ROW 4
 
-/* A server that is some way off, and who asks it. */
+/* A server that is some way off, and its askers. */
 struct place {
 	struct turns turns; /* first */
 	struct redis_server server;

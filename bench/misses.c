@@ -170,7 +170,7 @@ static bool ask(struct node *node, struct gale_limiter *limiter, struct key key)
 	       GALE_ALLOW;
 }
 
-/* Who has just been started grants nothing of that second. */
+/* A server that has just been started grants nothing of that second. */
 static void wait_for_first(struct node *node, struct gale_limiter *limiter)
 {
 	const struct timespec moment = { .tv_nsec = 10000000 };

@@ -7,8 +7,8 @@
  *	         guard|refused|tenant|tenant_beyond|tenant_denied|tenant_shared|tenant_hold|
  *	         tenant_grow|all_of|hold|hold_two|grow|nothing COUNT [TENANTS]
  *
- * named is of a key that is looked up, hot of one that is at hand.  Under valgrind nobody asks
- * often enough for that, so cells are put in by hand, and the host takes the turns.
+ * named is of a key that is looked up, hot of one that is at hand.  Under valgrind asks are too
+ * rare for that, so cells are put in by hand, and the host takes the turns.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,7 +56,7 @@ static void steps(struct gale_rule config, uint64_t count)
 
 static const char name[] = "sixteen letters.";
 
-/* A runtime with one limiter, and who asks. */
+/* A runtime with one limiter, and a seat that asks. */
 struct scene {
 	struct gale_runtime *runtime;
 	struct gale_limiter_config limits;

@@ -28,7 +28,7 @@
 #include "tests/support/postgres_server.h"
 
 #define MANY_KEYS                                                                      \
-	100000 /* no multiple of 64: who was new together is not asked for together */
+	100000 /* no multiple of 64: keys new together are not asked for together */
 #define IN_A_ROW 20
 #define PROCESSES 5
 #define TABLE                                                                          \
@@ -40,7 +40,7 @@
 	" RETURNING used"
 #define HEAD_BYTES 20
 #define AHEAD_BATCHES 16
-#define NEW_KEYS (UINT64_C(1) << 40) /* from there on nobody has been asked for */
+#define NEW_KEYS (UINT64_C(1) << 40) /* from there on none has been asked for */
 
 enum call {
 	SELECT,
@@ -164,7 +164,7 @@ static void upsert_next(uint64_t *next)
 	*next += TOGETHER;
 }
 
-/* ---- A server, and who asks it ------------------------------------------------------ */
+/* ---- A server, and its askers ------------------------------------------------------- */
 
 static void start(void)
 {

@@ -40,7 +40,7 @@ enum call {
 	CALLS,
 };
 
-/* A server, and who asks it. */
+/* A server, and its askers. */
 struct place {
 	struct turns turns; /* first */
 	struct redis_server server;

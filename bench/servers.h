@@ -15,7 +15,7 @@
 #define TOGETHER 64 /* asks in one call */
 #define UNDER_WAY_MOST 8
 
-/* A store, and who asks it. */
+/* A store's home, which asks it. */
 struct asker {
 	struct store_home home; /* first */
 	struct store *store;
@@ -31,7 +31,7 @@ struct asker {
 	struct poller poller; /* while it waits for answers */
 };
 
-/* Its rule is a window that nobody can use up. */
+/* Its rule is a window that cannot be used up. */
 void asker_open(struct asker *asker, struct server_kind *kind, uint64_t keys);
 /* The same, of a store that answers at once. */
 void asker_open_embedded(struct asker *asker, struct store *store, uint64_t keys);

@@ -188,7 +188,7 @@ class Collector : public benchmark::BenchmarkReporter
 	}
 };
 
-// In a child, whose memory nobody has used before.
+// In a child, whose memory was not used before.
 template <typename Measure>
 std::vector<double> measure(const char *name, size_t count, const Measure &work)
 {

@@ -6,7 +6,7 @@
  * By hand is a script that counts and expires, by hiredis, which waits for each reply. Both are
  * over TCP on this machine, of keys that are there. A strict call is gale_wait through a whole
  * runtime with one shard: as it comes, with a node that polls before it sleeps, and where the
- * one who waits drives the shard itself. Then 64 calls that are under way at once, each way.
+ * thread that waits drives the shard itself. Then 64 calls under way at once, each way.
  *
  * The calls take turns (turns.h).
  *

@@ -3,9 +3,9 @@
 /*
  * turns.h -- calls that take turns, many times over: all of them meet the same machine.
  *
- * Each is made a few times in a row; what the others left behind is the first ones' to bear, a
- * quarter, and they do not count.  Figures are medians of single calls, so that a few that
- * somebody else held up do not count either.
+ * Each is made a few times in a row.  The first quarter bears what the others left behind, and
+ * does not count.  Figures are medians of single calls, so that a few that another thread held
+ * up do not count either.
  *
  * Threads   One.
  */

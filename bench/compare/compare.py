@@ -4,7 +4,7 @@
 """compare.py -- gale and its peers on the same work, in turns, and a report of it in Markdown.
 
     bench/compare/compare.py                       what "make compare" runs; about a quarter of an hour
-    bench/compare/compare.py --list                who is compared, and what is missing here
+    bench/compare/compare.py --list                the peers, and what is missing here
     bench/compare/compare.py --peers gale,gale-strict,xtime --questions process
     bench/compare/compare.py --check               every driver that is here, for a moment; exit status 1 if one fails
     bench/compare/compare.py --smoke               the whole report, of a moment for each question and of few keys

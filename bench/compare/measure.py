@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
-"""measure.py -- the questions: what is asked of whom, in turns.
+"""measure.py -- the questions: what is asked of which peers, in turns.
 
-A question has works, and each work has entries, who all do it.  One round is a turn of each entry in an order by
+A question has works, and each work has entries, which all do it.  One round is a turn of each entry in an order by
 lot; so a machine that is busy for a while is busy for all.
 """
 import array
@@ -79,7 +79,7 @@ class Work:
 
 
 class Entry:
-    """Who does a work.  server: whose processor time is told, too."""
+    """A peer that does a work, in one way.  server: its processor time is told, too."""
 
     def __init__(self, title, driver, is_gale=False, server=None):
         self.title = title

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # SPDX-FileCopyrightText: the gale authors
-"""peers.py -- who is compared, what each needs to be here, and how its driver is started.
+"""peers.py -- the peers, what each needs to be here, and how its driver is started.
 
 All drivers speak the line protocol of peers/driver.h.
 """

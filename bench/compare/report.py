@@ -129,7 +129,7 @@ class Report:
         self.wins = []
 
     def calls(self, question, scale, unit):
-        """A table for each title: who makes how many calls a second, in which way."""
+        """A table for each title: how many calls a second each peer makes, in which way."""
         tables, noted = {}, {}
         columns = ["peer", "way", unit[2], "gale, leased: times as many", "gale, strict", f"p50, {unit[0]}", f"p99, {unit[0]}"]
         has_server = question != "In one process"

@@ -126,7 +126,7 @@ def postgres_programs():
 
 
 class Postgres(Server):
-    """Syncs nothing: each commit would wait for this machine's disk, whoever asks."""
+    """Syncs nothing: each commit would wait for this machine's disk, whichever peer asks."""
 
     def __init__(self, scratch):
         super().__init__(scratch, "postgres", user="postgres" if os.getuid() == 0 else None)

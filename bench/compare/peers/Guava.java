@@ -6,7 +6,7 @@
 //
 //     java -cp guava.jar Guava.java DRAWS
 //
-// tryAcquire() either takes a permit at once or says no.  allow: a rate that nobody reaches.
+// tryAcquire() either takes a permit at once or says no.  allow: a rate that is never reached.
 // deny: a permit in 30 years, and the first is used up.
 //
 // Threads   A call may come from any.

@@ -122,7 +122,7 @@ static void answer_due(void)
 		first++;
 		served++;
 		connections[fd]->is_held = false;
-		/* Who has gone is found when its descriptor is read. */
+		/* A client that has gone is found when its descriptor is read. */
 		(void)!send(fd, REPLY, sizeof(REPLY) - 1, MSG_NOSIGNAL);
 	}
 }

@@ -242,7 +242,7 @@ static void fleet(const struct driver_work *work)
 
 		sleep_until(due);
 		asked = driver_now_ns();
-		/* Who cannot keep up asks for less, and not for longer. */
+		/* A peer that cannot keep up asks for less, and not for longer. */
 		if (asked >= until)
 			break;
 		tally.answers[peer->call(keys[0])]++;

@@ -9,7 +9,7 @@
  *
  *	work=allow|deny keys=N threads=N depth=N seconds=S space=NAME
  *	        calls, as fast as they come, for keys drawn from the file DRAWS/N (indices of
- *	        32 bits, little-endian).  allow: under a limit that nobody reaches.  deny: all
+ *	        32 bits, little-endian).  allow: under a limit that is never reached.  deny: all
  *	        keys are used up before.  depth: calls under way at once in a thread.  space:
  *	        what keys of other lines do not meet; the same again is prepared already
  *	work=fill keys=N        each key once.  bytes: what that takes of memory, for each key

@@ -5,9 +5,9 @@
 //
 //     governor DRAWS
 //
-// Debian has no package of it, so this driver is built by hand, optimised, by whoever has the crate;
+// Debian has no package of it, so this driver is built by hand, optimised, where the crate is;
 // compare.py --program governor=PATH takes it.  check_key() takes a cell at once or says no.
-// allow: a rate that nobody reaches.  deny: a cell in 30 years, and the first is used up.
+// allow: a rate that is never reached.  deny: a cell in 30 years, and the first is used up.
 //
 // Threads   A call may come from any.
 

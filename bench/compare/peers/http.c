@@ -5,7 +5,7 @@
  *
  * ADDRESS is a port of this machine.  A thread has `depth` connections that stay, with a
  * request under way on each, whose X-Api-Key is the key.  200 is allowed, 429 and 503 are
- * denied.  The server is started with the limit of the work by whoever starts it.
+ * denied.  The server has been started with the limit of the work.
  *
  * Threads   Connections of its own each.
  */

@@ -7,7 +7,7 @@
 //
 // The package has no limiter by key.  The map is what its users write: a sync.Map, since all
 // keys are there before they are asked for.  Allow() takes a token at once or says no.  allow: a
-// rate and a burst that nobody reaches.  deny: a token in 30 years, and the first is used up.
+// rate and a burst that are never reached.  deny: a token in 30 years, and the first is used up.
 //
 // Threads   A call may come from any goroutine.
 package main
