@@ -29,7 +29,7 @@
 #define swap_release(p, v) atomic_exchange_explicit(p, v, memory_order_release)
 #define or_relaxed(p, v) atomic_fetch_or_explicit(p, v, memory_order_relaxed)
 
-/* What was written before one such step is seen after the next one on the same word. */
+/* Writes before one such step are seen after the next one on the same word. */
 #define sub_acq_rel(p, v) atomic_fetch_sub_explicit(p, v, memory_order_acq_rel)
 #define swap_acq_rel(p, v) atomic_exchange_explicit(p, v, memory_order_acq_rel)
 

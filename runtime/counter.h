@@ -12,8 +12,8 @@
  *
  *   COUNTER-1  What is read is never behind CLOCK_BOOTTIME, and at most
  *              COUNTER_AHEAD_NS before it, if that clock keeps its rate to 500 ppm from
- *              one look to the next.  What is lent so never lives longer than it
- *              should. (L2)
+ *              one look to the next.  So units that are lent never live longer than
+ *              they should. (L2)
  *   COUNTER-2  Nothing is read of a counter that has gone back, or further than a
  *              millisecond, since the last look: a thread that slept, or was moved to
  *              another machine, looks again.

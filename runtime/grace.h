@@ -128,7 +128,7 @@ struct retired {
 	struct retired *next;
 };
 
-/* What gathers waits for what is under way: two batches, however many are added. */
+/* Parts that gather wait for those that are under way: two batches, however many are added. */
 struct limbo {
 	struct retired *gathering;
 	struct retired *waiting;

@@ -4,7 +4,7 @@
  * hot.h -- hints for the few functions that every ask goes through, and where what they
  * touch lies.
  *
- * What bench/ measures decides where the hints are used: a call in the middle of an ask costs
+ * The figures of bench/ decide where the hints are used: a call in the middle of an ask costs
  * as much as a third of it, as registers have to be kept across it.
  *
  * Threads   None of its own.

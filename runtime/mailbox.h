@@ -3,7 +3,7 @@
 /*
  * mailbox.h -- how one thread hands a pointer to another.
  *
- * A bounded ring with many senders and one receiver, its owner.  What is pointed to
+ * A bounded ring of pointers with many senders and one receiver, its owner.  Their memory
  * belongs to the sender until mailbox_post returns true, and to the receiver after.
  *
  * Threads     mailbox_init     before the mailbox is shared

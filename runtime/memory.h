@@ -3,8 +3,8 @@
 /*
  * memory.h -- the host's allocator, or malloc.
  *
- * To give a large block back takes the kernel long: up to 2 us a page.  What may not take long
- * gives malloc's pages back beforehand, some at a time (memory_thin).
+ * To give a large block back takes the kernel long: up to 2 us a page.  Code that may not take
+ * long gives malloc's pages back beforehand, some at a time (memory_thin).
  *
  * Threads   Any, at once; so must be the host's functions.
  * Limits    NULL is an answer: every caller undoes what it began and says so.
