@@ -124,7 +124,7 @@ struct claim_look claim_look(struct claim *claim, mono now, uint64_t tick_ns)
 	claim->seen = claim->taken;
 	kept = (uint128)look.moved * keep_ns / passed;
 	needed = (uint128)look.moved * ahead_ns / passed;
-	/* What was granted just now has not been needed yet. */
+	/* Units that were granted just now have not been needed yet. */
 	if (mono_reached(now, mono_after(claim->since, tick_ns)) && units > 2 * kept)
 		look.gives = units - (uint64_t)kept;
 	look.asks = look.moved >= WORTH && units < needed &&
@@ -143,8 +143,8 @@ static mono surely_after(mono heard, uint64_t left_us, uint32_t drift_ppm)
 	return mono_after(heard, (uint64_t)(ns + ns * 2 * drift_ppm / DRIFT) + 1000);
 }
 
-/* What it would have of the window, but for what it gave back, is at most the limit that it asked
- * under.  An answer that was lost may have been to a larger one. */
+/* Its units of the window, with those that it gave back, are at most the limit that it asked under.
+ * An answer that was lost may have been to a larger one. */
 static bool is_within_limit(const struct claim *claim, const struct pool_ask *ask,
                             const struct pool_answer *answer)
 {
@@ -198,7 +198,7 @@ static void be_refused(struct claim *claim, uint64_t least,
 	claim->retry = mono_after(now, (pause_us + 1) * 1000);
 }
 
-/* What was refused under other terms may be had under these. */
+/* Units that were refused under other terms may be had under these. */
 static bool is_as_now(const struct claim *claim, const struct pool_ask *ask)
 {
 	return ask->limit == claim->terms.limit && ask->cap == claim->terms.cap &&

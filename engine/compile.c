@@ -204,7 +204,7 @@ static enum gale_err check(const struct gale_rule *is)
 	return err;
 }
 
-/* What leaves within the longest wait, in 1/period units. */
+/* The queue that leaves within the longest wait, in 1/period units. */
 static uint128 queue_of(const struct gale_rule *is)
 {
 	return (uint128)is->max_wait_us * is->limit;

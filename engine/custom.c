@@ -5,9 +5,9 @@
  *
  *     state -> its words, copied -> strategy->step -> ruling -> within bounds? -> state
  *
- * What a rule must promise, this does for it: time that does not run backward, words that
+ * This keeps a rule's promises for it: time that does not run backward, words that
  * are forgotten when it said so and not by chance, denials that change nothing, numbers
- * that stay small.  What may pass is the strategy's.
+ * that stay small.  The strategy says what may pass.
  *
  * Invariants
  *
@@ -16,7 +16,7 @@
  *   CUSTOM-2  From expires_us on it sees words that are all zero, whether a store has
  *             dropped them or not. (RULE-4)
  *   CUSTOM-3  It works on a copy, that is kept if it allowed the call. (RULE-1)
- *   CUSTOM-4  What is out of bounds is no answer and changes nothing. (L10, RULE-3)
+ *   CUSTOM-4  An answer out of bounds is none, and changes nothing. (L10, RULE-3)
  */
 #include "engine/custom.h"
 
@@ -110,7 +110,7 @@ struct gale_answer custom_step(const struct rule *rule, struct custom_state *sta
 	return answer(rule, &trial.ruling);
 }
 
-/* What a call would be told, but with what there is before it: that is a look. */
+/* A look: the answer that a call would get, but with what there is before it. */
 struct gale_answer custom_peek(const struct rule *rule,
                                const struct custom_state *state, uint64_t now)
 {

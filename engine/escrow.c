@@ -568,7 +568,7 @@ static void pay(struct escrow *escrow, uint32_t number)
 	tenant->debt -= escrow_ask_ahead(escrow, number, tenant->debt);
 }
 
-/* What it has got from the node's share for those whose guarantees are not used.  TREE-3 */
+/* Keeps units of the node's share for tenants whose guarantees are not used.  TREE-3 */
 static void keep(struct escrow *escrow)
 {
 	if (escrow->kept < escrow->promised)
@@ -656,7 +656,7 @@ struct escrow_answer escrow_ask(struct escrow *escrow, uint32_t number, uint64_t
 	return answer;
 }
 
-/* What of its guarantee is free again is kept for it.  Returns the rest. */
+/* Units of its guarantee that are free again are kept for it.  Returns the rest. */
 static uint64_t give(struct escrow *escrow, struct escrow_tenant *tenant,
                      uint64_t units)
 {

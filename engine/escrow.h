@@ -24,9 +24,9 @@
  *   ESCROW-2  An ask is admitted only if used + cost <= limit - the sum over others of
  *             max(share, used).  A tenant that has its share gets no more.  (T2)
  *   ESCROW-3  Nothing is reserved for a tenant that has not asked for release_us.  (T3)
- *   ESCROW-4  A tenant exceeds its share by less than the cost of its last ask.  What one has
- *             less than its share, since its asks cost more than was left, it has more in the
- *             next window, up to the cost of such an ask.  (T4)
+ *   ESCROW-4  A tenant exceeds its share by less than the cost of its last ask.  A tenant that
+ *             has less than its share, since its asks cost more than was left, has as much more
+ *             in the next window, up to the cost of such an ask.  (T4)
  *   ESCROW-5  A tenant that owes units of a window is admitted nothing in it, and has nothing
  *             ahead.  The rest of its share pays first.
  *

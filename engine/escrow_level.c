@@ -133,7 +133,7 @@ static uint64_t least_reserve(struct escrow *escrow)
 	return sum;
 }
 
-/* What was to be repaid is the first to go. */
+/* Units that were to be repaid are the first to go. */
 static void choose(struct escrow *escrow)
 {
 	escrow->is_short = false;

@@ -76,7 +76,7 @@ enum estimate_error {
 	ESTIMATE_BAD_PROBE,   /* above the ceiling */
 };
 
-/* What happened between two instants of this node's clock. */
+/* The calls between two instants of this node's clock. */
 struct estimate_window {
 	uint64_t now_ns; /* its end */
 	uint64_t length_ns;
@@ -212,7 +212,7 @@ uint32_t estimate_limit(const struct estimate *estimate);
 /* The same as a node tells it to its fleet.  0: nothing was learned yet.  ESTIMATE-6 */
 uint32_t estimate_told(const struct estimate *estimate);
 
-/* What admits now: the share or the limit, or a part of that while a probe runs. */
+/* The ceiling now: the share or the limit, or a part of that while a probe runs. */
 uint32_t estimate_ceiling(const struct estimate *estimate, uint32_t share);
 
 struct estimate_report estimate_report(const struct estimate *estimate);

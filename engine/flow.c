@@ -72,8 +72,9 @@ static void note_time(struct flow *flow, uint64_t took_ns)
 	flow->mean_ns += took_ns / 8 - flow->mean_ns / 8;
 }
 
-/* What is seen by a job that goes alone is not our queue, though it may be that of others.  One
- * that met with a standstill must not set the goal for long: under load none goes alone. */
+/* A job that goes alone does not wait behind others of this line, though it may behind those of
+ * other clients.  One that met with a standstill must not set the goal for long: under load none
+ * goes alone. */
 static void note_alone(struct flow *flow, const struct flow_reply *reply)
 {
 	if (reply->was_alone) {

@@ -242,7 +242,7 @@ static uint64_t others(const struct rule *rule, const uint64_t *words,
 
 /* ---- Taking ---------------------------------------------------------------------- */
 
-/* What the rule says to a cost; it is spent, or nothing has changed. RULE-1 */
+/* The rule's answer to a cost; it is spent, or nothing has changed. RULE-1 */
 static struct lease_grant spend(const struct rule *rule, uint64_t *words, uint64_t now,
                                 uint64_t cost)
 {
@@ -258,7 +258,7 @@ static struct lease_grant spend(const struct rule *rule, uint64_t *words, uint64
 	};
 }
 
-/* What is spent now would be there again at reset: that is how long it lasts. */
+/* Units that are spent now would be there again at reset: that is how long they last. */
 static struct lease_grant take_left(const struct rule *rule, uint64_t *words,
                                     uint64_t now, const struct lease_ask *ask)
 {
@@ -304,8 +304,8 @@ static bool can_book(const struct rule *rule, const uint64_t *words, uint64_t no
 	return !slot_before(latest, last);
 }
 
-/* The most places that can be booked in a row; least if there are not more.  What fits
- * in a row fits in a shorter one, so halving finds it. */
+/* The most places that can be booked in a row; least if there are not more.  If a row fits,
+ * so does a shorter one: halving finds it. */
 static uint64_t longest_run(const struct rule *rule, const uint64_t *words,
                             uint64_t now, const struct lease_ask *ask)
 {

@@ -3,8 +3,8 @@
 /*
  * lease.h -- units of a key, lent to a node and taken back.
  *
- * A node asks for many units at once and admits calls from them by itself.  What it is
- * lent is spent here, at once: for the store a lease is one step of the rule that takes
+ * A node asks for many units at once and admits calls from them by itself.  Units that it is
+ * lent are spent here, at once: for the store a lease is one step of the rule that takes
  * as much as there is, between least and want.
  *
  *     ask (node, number, least, want)  ->  grant (units, tag, lasts)

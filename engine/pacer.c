@@ -51,7 +51,7 @@ static uint128 in_parts(const struct rule *rule, uint64_t water, uint64_t part)
 	return (uint128)water * water_den(rule) + part;
 }
 
-/* What leaks from free until now, in parts of water. */
+/* The water that leaks from free until now, in parts. */
 static uint128 leaked(const struct rule *rule, struct gale_slot free, uint64_t now)
 {
 	uint128 idle = (uint128)(now - free.us) * rule->is.limit - free.part;

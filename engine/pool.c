@@ -56,7 +56,7 @@ bool pool_ask_valid(const struct pool_ask *a)
 
 /* ---- Windows ---------------------------------------------------------------------- */
 
-/* What is granted in a window of one length must not count in another of another length: so
+/* Units that are granted in a window of one length must not count in one of another length: so
  * these may not overlap. */
 enum pool_result pool_begin(struct pool *pool, const struct pool_ask *ask,
                             uint64_t now_us, bool *ret_turned)
@@ -247,7 +247,7 @@ static struct part part_of(const struct shares *shares)
 
 /* ---- One ask ---------------------------------------------------------------------- */
 
-/* What the node has heard and given back, of this window.  POOL-4, POOL-5 */
+/* The units that the node has heard of and given back, of this window.  POOL-4, POOL-5 */
 static void hear(struct pool *pool, struct pool_tenant *tenant,
                  struct pool_claim *claim, const struct pool_ask *ask)
 {

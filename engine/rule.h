@@ -115,7 +115,7 @@ enum rule_conversion {
 
 /*
  * Reads the former words under this rule (RULE-6).  words has room for rule->words, and
- * for a log as long as the former one.  What cannot be known counts against the asker: a
+ * for a log as long as the former one.  State that is not known counts against the asker: a
  * meter of the first layout whose parameters were others is empty.
  */
 enum rule_conversion rule_convert(const struct rule *rule,

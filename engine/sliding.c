@@ -226,7 +226,7 @@ static uint64_t end_of(uint64_t tick, uint64_t period, uint64_t buckets)
 	return round_up((uint128)(tick + 1) * period, buckets) - 1;
 }
 
-/* What was counted in a bucket may have come at its last instant.  The newest stays the newest:
+/* Calls that a bucket counts may have come at its last instant.  The newest stays the newest:
  * it is not empty, and the key expires with it. */
 void sliding_convert(const struct rule *rule, struct sliding_state *state,
                      const struct sliding_state *former, uint64_t buckets,

@@ -154,8 +154,8 @@ static uint64_t former_end(const struct rule *rule, uint64_t fingerprint, bool i
 	           : start + fingerprint;
 }
 
-/* What was used of a window that reaches into ours may have been used in ours: it counts.
- * What was used before it, in our window, is not known any more. */
+/* Units that were used of a window that reaches into ours may have been used in ours: they count.
+ * Those used before it, in our window, are not known any more. */
 void window_convert(const struct rule *rule, struct window_state *state,
                     uint64_t fingerprint, bool is_first, uint64_t now)
 {
