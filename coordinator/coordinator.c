@@ -329,7 +329,7 @@ static uint64_t chores(struct actor *self) ON(actor_role)
 	return after == NEVER ? NEVER : after == 0 ? 0 : patience_now_ns() + after;
 }
 
-/* All guards leave their fleets.  What is in flight still is reported once more, and counts
+/* All guards leave their fleets.  Calls that are in flight still are reported once more, and count
  * until the lease is over. */
 static void leave_all(struct coordinator *coordinator, mono now) ON(actor_role)
 {

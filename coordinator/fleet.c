@@ -84,8 +84,8 @@ static struct member_facts facts_of(struct guard *guard, mono now)
 		.busy = estimate.knee_ns > 0 ? estimate.busy
 		                             : (uint64_t)in_use * GROUP_BUSY_ONE,
 		.estimate = estimate_told(&guard->estimate),
-		/* What it uses and one more.  All that its law allows would be taken from
-		 * others, and it uses less. */
+		/* The slots that it uses and one more.  All that its law allows would be
+		 * taken from others, and it uses less. */
 		.local = fleet->alone
 		             ? smaller(demand + 1, estimate_limit(&guard->estimate))
 		             : 0,

@@ -176,8 +176,8 @@ static uint64_t refused_of(const struct tally_sum *sum)
 	       sum->refused[TURNSTILE_REFUSED_CLASS];
 }
 
-/* What ended in the window was in flight for so long, at most all of the window; and what did
- * not end is in flight at its end. */
+/* Calls that ended in the window were in flight for so long, at most all of the window; and calls
+ * that did not end are in flight at its end. */
 static uint64_t in_flight_time(const struct guard *guard, const struct tally_sum *sum,
                                uint64_t length_ns)
 {
@@ -217,7 +217,7 @@ static uint64_t draw(struct guard *guard)
 	return x ^ x >> 31;
 }
 
-/* What admitted in the window, but for a probe. */
+/* The ceiling that admitted in the window, but for a probe. */
 static uint32_t in_force(const struct guard *guard)
 {
 	struct slots_ceilings all = guard->ceilings;
@@ -255,7 +255,7 @@ static void set_pace(struct guard *guard, const struct tally_sum *sum)
 		guard->look_ns *= 2;
 }
 
-/* What the word was made of is known before it is changed: learning looks at the past. */
+/* The ceilings that made the word are known before it is changed: learning looks at the past. */
 mono guard_look(struct guard *guard, mono now)
 {
 	struct tally_sum sum;

@@ -89,7 +89,7 @@ static struct gale_answer deny(struct stake *stake, uint64_t cost, mono now, mon
 	return answer;
 }
 
-/* held: whom it is told, if it is a hold; or NULL */
+/* held: filled, if it is a hold; or NULL */
 static struct gale_answer allow(struct stake *stake, uint64_t cost,
                                 struct fund_held *held, mono now)
 {

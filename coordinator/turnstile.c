@@ -52,7 +52,7 @@ static bool take(struct turnstile *turnstile, const struct call *call,
 	return false;
 }
 
-/* What only counts does not fit, but is to be counted. */
+/* A call that is only counted does not fit, but is to be counted. */
 static bool take_anyway(struct turnstile *turnstile, uint32_t count)
 {
 	uint64_t word = load_relaxed(&turnstile->word);
@@ -93,7 +93,7 @@ static struct turnstile_entered refuse(struct turnstile *turnstile, struct tally
 	return (struct turnstile_entered){ slots_most(word), TURNSTILE_OBSERVED | why };
 }
 
-/* What cells keep is free, while this call finds none.  Nothing is kept anew until a quarter of
+/* Slots that cells keep are free, while this call finds none.  None is kept anew until a quarter of
  * the ceiling is free, so the next call that finds none is refused at once.  A bit that is lost
  * to a seat that keeps something at this instant is set again when it does the next time.  If
  * the word is closed meanwhile, the last slot is not given back here: a seat that enters a guard

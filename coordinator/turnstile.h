@@ -5,7 +5,7 @@
  *
  * The word (engine/slots.h) counts what is in flight.  Threads that all write it wait for
  * each other, so where the ceiling is large enough a seat keeps free slots in a cell of its
- * own: it enters and exits by a step on its cell, and only reads the word.  What is kept is
+ * own: it enters and exits by a step on its cell, and only reads the word.  Kept slots are
  * in flight for the word, so the ceiling holds whatever lies in cells.
  *
  *     enter: from the cell, if it keeps enough and no more is in flight than may be
@@ -93,7 +93,7 @@ struct tally {
 	    refused[TURNSTILE_REFUSALS]; /* calls, by slots_by or turnstile_refusal */
 };
 
-/* Two lines, as processors fetch lines in pairs.  What each call writes is wet (hot.h). */
+/* Two lines, as processors fetch lines in pairs.  Words that each call writes are wet (hot.h). */
 struct turnstile_cell {
 	alignas(WET_ALIGN) uint64_t unused[2];
 	uint64_t bit;          /* of keeping */
@@ -333,7 +333,7 @@ bool turnstile_apply(struct turnstile *turnstile, uint16_t generation,
 /* Each of these cells may keep so many, and the others nothing; the same.  TURNSTILE-3 */
 bool turnstile_keep(struct turnstile *turnstile, uint64_t cells, uint32_t most);
 
-/* What these cells keep goes back to the word; how many that was, and as turnstile_give. */
+/* Slots that these cells keep go back to the word; how many those were, and as turnstile_give. */
 struct turnstile_called {
 	uint32_t count;
 	bool last;
@@ -341,7 +341,7 @@ struct turnstile_called {
 struct turnstile_called turnstile_call_back(struct turnstile *turnstile,
                                             uint64_t cells);
 
-/* What all cells keep at this instant, about. */
+/* How many slots all cells keep at this instant, about. */
 uint32_t turnstile_kept(const struct turnstile *turnstile);
 
 /* How often calls of this cell have entered. */
