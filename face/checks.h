@@ -27,7 +27,7 @@ static ALWAYS_INLINE enum gale_why check_handles(const struct gale_seat *seat,
 	return runtime_refuses(runtime);
 }
 
-/* What time is it?  False: it must be looked whether the seat may ask at all. */
+/* Tells the time.  False: it must be looked whether the seat may ask at all. */
 static ALWAYS_INLINE bool seat_may(const struct gale_seat *seat, mono *ret_now)
 {
 	/* A seat that has left tells no time. */

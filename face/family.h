@@ -25,7 +25,7 @@ bool family_open(struct family *family, const struct escrow_settings *set,
                  struct gale_allocator *allocator, uint32_t room);
 void family_close(struct family *family, struct gale_allocator *allocator);
 
-/* *ret_number: the tenant's, for whom there is more room, up to most, if there was none. */
+/* *ret_number: the tenant's.  If there was no room for it, there is more then, up to most. */
 enum fair_fault family_add(struct family *family, const struct escrow_terms *terms,
                            struct gale_allocator *allocator, uint32_t most,
                            uint32_t *ret_number);

@@ -161,9 +161,9 @@ static ALWAYS_INLINE bool has_new_cell(const struct gale_key *key)
  * this seat was about to take by name as the actor took its cell.  That waits for its next ask
  * by name.
  *
- * What is read of the key is read again where it is needed next: a register that is kept for it
- * has to be saved and restored by each ask, and what an ask takes is as many loads and stores
- * as it makes.
+ * A word of the key is read again where it is needed next: a register that is kept for it
+ * has to be saved and restored by each ask, and an ask takes as long as it has loads and
+ * stores.
  */
 static ALWAYS_INLINE enum local try_held(struct gale_key *key, mono now, uint64_t cost,
                                          struct told *ret_told)

@@ -254,7 +254,7 @@ static enum gale_err make_terms(const struct gale_rule *rule,
 	return GALE_ERR_OK;
 }
 
-/* A unit that is lent may be spent by any cost that can ever pass.  What is more than all units
+/* A unit that is lent may be spent by any cost that can ever pass.  A cost of more than all units
  * of a word goes the long way, where it is known which words say no to it (purse.h). */
 static uint32_t quick_most_of(const struct lender *lender, const struct rule *rule)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* log.c -- what is said to the host, and by whom. */
+/* log.c -- lines to the host's log, each with the name of its sender. */
 #include "face/face.h"
 
 #include <stdio.h>

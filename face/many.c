@@ -150,7 +150,7 @@ count_refused(struct gale_seat *seat, struct gale_limiter *limiter,
 			               questions[i].key_len, &answers[i]);
 }
 
-/* Answers what can be answered from one word each.  What is left is returned, a bit each. */
+/* Answers asks that can be answered from one word each.  The rest is returned, a bit each. */
 static ALWAYS_INLINE uint32_t take_all(const struct flock *flock,
                                        struct gale_limiter *limiter,
                                        struct gale_answer *ret_answers)

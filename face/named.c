@@ -74,7 +74,7 @@ static ALWAYS_INLINE bool still_refuses(struct purse *purse, mono now, uint64_t 
 	       LIKELY(local_refuse(purse, now, cost, ret_told) == LOCAL_REFUSED);
 }
 
-/* What was put there without a cell is there to refuse: when it does not, it is looked up. */
+/* A purse that was put there without a cell is to refuse: when it does not, it is looked up. */
 static ALWAYS_INLINE struct found take_at_hand(struct gale_seat *seat, mono now,
                                                const struct purse_name *name,
                                                uint64_t cost, uint64_t forgotten)

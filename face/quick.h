@@ -48,7 +48,7 @@ static ALWAYS_INLINE bool may_be_quick(const struct gale_seat *seat,
 
 /* ---- What is found --------------------------------------------------------------- */
 
-/* What was found in this node, in registers: an answer is made of it once, where it is
+/* The outcome in this node, in registers: an answer is made of it once, where it is
  * returned. */
 struct found {
 	enum local how;

@@ -12,10 +12,9 @@
  * Invariants
  *
  *   SCORE-1  A seat that is listed has a score for each limiter that is listed.
- *   SCORE-2  All of a number's scores are 0 while no limiter has the number.  What a
- *            seat has counted is added to its limiters when it dies, and what was
- *            counted of a limiter goes to another of its name when it dies, or else to
- *            the runtime.
+ *   SCORE-2  All of a number's scores are 0 while no limiter has the number.  A seat's
+ *            counts are added to its limiters when it dies, and a limiter's counts go
+ *            to another of its name when it dies, or else to the runtime.
  *   SCORE-3  An ask is counted once, by the thread of its seat, as it is told the
  *            answer.
  *

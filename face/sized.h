@@ -29,12 +29,12 @@
 
 bool sized_is_good(size_t bytes);
 
-/* What the host has filled, as the library knows it; false if the size is not good, or
- * what the library does not know is not 0. */
+/* Reads a struct that the host has filled, as the library knows it; false if the size is not
+ * good, or a field that the library does not know is not 0. */
 bool sized_read(void *known, size_t known_bytes, const void *given, size_t given_bytes);
 
-/* What the library has filled, as the host knows it; false if the size is not good.
- * What the library does not know becomes 0. */
+/* Writes a struct that the library has filled, as the host knows it; false if the size is not
+ * good.  Fields that the library does not know become 0. */
 bool sized_write(void *given, size_t given_bytes, const void *known,
                  size_t known_bytes);
 

@@ -181,7 +181,7 @@ static enum gale_err open_by(struct gale_store *store, const struct store_part *
 	return kind ? open_server(store, kind, config->quarantine_us) : fault->err;
 }
 
-/* What is wrong with a URL is for the log: an error has one text for all of them. */
+/* An error has one text for all URLs: the log says what is wrong with this one. */
 static enum gale_err open_url(struct gale_store *store,
                               const struct gale_store_config *config)
 {

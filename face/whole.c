@@ -84,7 +84,7 @@ static bool find_all(struct trial *trial, struct gale_hold *hold)
 	return true;
 }
 
-/* What came of it from credit and from memory. */
+/* The outcome of a try from credit and from memory. */
 enum tried {
 	TRIED_ALL,    /* all is taken, and pinned */
 	TRIED_SOME,   /* shards must be asked about others; what is taken is pinned */
@@ -137,7 +137,7 @@ static void leave(struct gale_seat *seat, struct gale_all *all)
 		gale_exit(seat, &all->entry, GALE_IGNORED);
 }
 
-/* What is wrong with the part is told, and counted by its limiter. */
+/* Tells what is wrong with the part, and has its limiter count that. */
 static __attribute__((noinline)) struct gale_answer
 refuse_wrong(struct trial *trial, struct gale_all *all, bool is_cut)
 {
