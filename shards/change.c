@@ -72,7 +72,7 @@ static void give_all_back(struct lessor *lessor, const struct link *link, mono n
 	lessor_send_returns(lessor);
 }
 
-/* Of windows, or of a meter's period, that are not counted any more.  What carries over stays
+/* Of windows, or of a meter's period, that are not counted any more.  Units that carry over stay
  * in hand. */
 static void begin_books(struct lessor *lessor, const struct link *link)
 {
@@ -91,8 +91,8 @@ static void begin_books(struct lessor *lessor, const struct link *link)
 	}
 }
 
-/* Of those with credit; of the others the store speaks before they have some.  What was taken
- * from cells is told by what was known before, so these are emptied. */
+/* Of purses with credit; of the others the store speaks before they have some.  Answers from
+ * cells tell the rest that was known before, so cells are emptied. */
 static void move_rests(struct lessor *lessor, const struct link *link, uint64_t former,
                        mono now)
 {
@@ -113,7 +113,7 @@ static void move_rests(struct lessor *lessor, const struct link *link, uint64_t 
 	}
 }
 
-/* What was denied by a smaller limit may pass now. */
+/* A cost that was denied by a smaller limit may pass now. */
 static void drop_denials(struct lessor *lessor, struct link *link)
 {
 	for (uint32_t i = 0; i < LOOKS_PER_TURN && link->own.unchanged > 0; i++) {

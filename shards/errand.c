@@ -197,7 +197,7 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
 	errand->ahead = ask->ahead;
 }
 
-/* What is left of a pacer's block is too little: it goes back before another is booked,
+/* The rest of a pacer's block is too little: it goes back before another is booked,
  * as the store takes back from the latest only. */
 static void return_first(struct lessor *lessor, struct purse *purse, mono now)
 {
@@ -207,7 +207,7 @@ static void return_first(struct lessor *lessor, struct purse *purse, mono now)
 	lessor_send_returns(lessor);
 }
 
-/* What lies in cells is wanted of as many as go in one call: they share a fence. */
+/* Units in cells are wanted of as many purses as go in one call: they share a fence. */
 static void want_cells(struct lessor *lessor, const struct link *link,
                        const struct list *last, mono now)
 {

@@ -152,7 +152,7 @@ static bool is_fenced(const struct link *link, mono now)
 	return !mono_reached(now, link->own.fenced_until);
 }
 
-/* What has been asked for by now is not taken either. */
+/* Units that have been asked for by now are not taken either. */
 static void fence(struct lessor *lessor, struct link *link, mono now)
 {
 	link->own.fenced_until = mono_after(now, jump_pause_ns(link->own.window_us));
@@ -476,7 +476,7 @@ static void take_units(struct lessor *lessor, struct errand *errand,
 		lessor_put_ahead(lessor, errand, grant, now);
 }
 
-/* What was wanted and did not come may lie in cells. */
+/* Units that were wanted and did not come may lie in cells. */
 static void serve_from_all(struct lessor *lessor, struct errand *errand,
                            const struct lease_grant *grant,
                            const struct borrow_orders *orders, mono now)
@@ -572,9 +572,9 @@ void lessor_back_off(struct lessor *lessor, struct link *link, mono now)
 	store_relaxed(&link->shared.down_until_ns, mono_after(now, wait).ns);
 }
 
-/* A connection that is gone answers, too: that nothing comes from there.  What cannot be
- * believed is no sign of health, nor need it be more than one key's: if it was the server's,
- * the connection is gone, and the next ask is told so. */
+/* A connection that is gone answers, too: that nothing comes from there.  An answer that cannot
+ * be believed is no sign of health, nor need the fault be more than one key's: if it was the
+ * server's, the connection is gone, and the next ask is told so. */
 void lessor_note_result(struct lessor *lessor, struct link *link,
                         enum store_result result, mono now)
 {

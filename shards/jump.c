@@ -14,7 +14,7 @@
 #define PAUSE_MOST_US UINT64_C(60000000)
 #define MILLION UINT64_C(1000000)
 
-/* What goes by on the store's clock meanwhile, at most: this one may be
+/* The time that goes by on the store's clock meanwhile, at most: this one may be
  * slow, and that one fast. JUMP-1 */
 static uint64_t most_between(mono from, mono to, uint32_t drift_ppm)
 {

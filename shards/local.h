@@ -148,7 +148,7 @@ static ALWAYS_INLINE struct cell *local_cell(struct purse *purse, uint32_t seat)
 	return &load_relaxed(&purse->cells)->at[seat];
 }
 
-/* From a seat's own; LOCAL_ELSEWHERE: it has too little, or is dead.  What is left dies when
+/* From a seat's own; LOCAL_ELSEWHERE: it has too little, or is dead.  Its rest dies when
  * the word did: that is known already.  Since what all share was looked at last, others may
  * have taken from it; if anything else has become of it, it is looked at again. */
 static ALWAYS_INLINE enum local local_try_cell(struct purse *purse, struct cell *cell,

@@ -21,8 +21,8 @@
  * The round is a queue in the order of looking: the first is due, the last has just
  * been looked at.
  *
- * Threads   The shard's actor.  What it reads of a purse others may be writing: that
- *           is for books and guesses, and no unit is spent on the strength of it.
+ * Threads   The shard's actor.  Others may be writing the words of a purse that it reads:
+ *           they are for books and guesses, and no unit is spent on the strength of them.
  */
 #include "shards/ahead.h"
 #include "shards/lessor.h"

@@ -110,7 +110,7 @@ static ALWAYS_INLINE bool pocket_draws(struct pocket *pocket)
 /* From now on nothing is at hand. */
 void pocket_empty(struct pocket *pocket, uint64_t known);
 
-/* What was found after so much had been forgotten; not without a cell if there are cells, or
+/* A purse that was found after so much had been forgotten; not without a cell if there are any, or
  * there will be.                                                         POCKET-1 */
 void pocket_put(struct pocket *pocket, uint64_t forgotten,
                 const struct purse_name *name, struct purse *purse, struct cell *cell);

@@ -42,8 +42,8 @@ static void note_lives(struct lessor *lessor, struct link *link, uint8_t lives)
 	link->own.lives = lives;
 }
 
-/* What is left, it said of the limit that it was asked under.  The most that a store is ever
- * told is that nothing is left. L13 */
+/* The store said how much is left of the limit that it was asked under.  The most that a store
+ * is ever told is that nothing is left. L13 */
 void lessor_note_used(struct lessor *lessor, const struct errand *errand,
                       const struct lend_answer *answer)
 {
@@ -88,7 +88,7 @@ void lessor_note_denied(struct lessor *lessor, const struct purse *purse, mono n
 	link->own.denied = purse->number;
 }
 
-/* What was asked about was denied, and the store did not answer: it may have forgotten. */
+/* The key was denied, and the store did not answer: it may have forgotten. */
 void lessor_note_unheard(struct lessor *lessor, const struct errand *errand)
 {
 	struct link *link = link_of(lessor, errand->purse->lender);

@@ -221,7 +221,8 @@ void table_add(struct table *table, uint64_t hash, void *item)
 
 /* Those behind the hole move up where that brings them no nearer than their home: each
  * is copied before it is overwritten, so readers see it twice rather than not at all.
- * What moves may move to where all is carried: so it is carried, too, if there is where to. */
+ * One that moves may come to where all is carried: so it is carried, too, if there is a larger
+ * table. */
 static void take_out(struct slots *slots, uint64_t hole, const struct hashes *hashes,
                      struct slots *larger)
 {

@@ -10,7 +10,7 @@
  *     63                        8 7           1   0
  *     |  address / TABLE_ALIGN   | of the hash | 1 |      0: empty
  *
- * What is of the hash is a byte, so that a processor compares it with one instruction.
+ * The bits of the hash are a byte, so that a processor compares them with one instruction.
  *
  * Where readers begin is one word, too: where the slots are and how many.  So a probe by
  * caches that are cold waits for one line less, the slots' head.
@@ -192,9 +192,9 @@ static ALWAYS_INLINE const _Atomic uint64_t *home_at(const table_root *root,
 	return &root_slots(word)[root_home(word, hash)];
 }
 
-/* The first slot at home that may be it, or the last.  What moves while others are removed
- * moves to lower slots, and is there before it is gone from where it was: so these are read
- * last. */
+/* The first slot at home that may be it, or the last.  A purse that moves while others are
+ * removed moves to a lower slot, and is there before it is gone from where it was: so lower
+ * slots are read last. */
 static ALWAYS_INLINE uint64_t home_near(const _Atomic uint64_t *home, uint64_t hash)
 {
 	uint64_t slot = load_acquire(&home[3]); /* placed */
