@@ -134,7 +134,7 @@ static void go_later(struct batches *batches, struct batch *batch)
 	lane_rest(batches->lanes, batch->lane, batches->now);
 }
 
-/* What a node that has lost the bucket said of it is of no more use: it may have it again
+/* A node's word about a bucket is of no use once it has lost it: it may have it again
  * when others had it meanwhile. */
 static void go_elsewhere(struct batches *batches, struct line *line,
                          struct batch *batch, const struct wire_reply *reply)
@@ -282,7 +282,7 @@ static bool is_in_vain(const struct batches *batches, const struct trip *trip)
 	return trip->lends && trip->due.ns > 0 && mono_reached(batches->now, trip->due);
 }
 
-/* What it takes is lost when its caller is gone. */
+/* The units that it takes are lost when its caller is gone. */
 static bool is_of_key(const struct trip *trip)
 {
 	return trip->call && kind_of(trip->job.verb) == REMOTE_STEP;

@@ -89,7 +89,7 @@ struct client;
 
 /* NULL without memory; wire and map are then still the caller's. */
 struct client *client_open(const struct client_config *config);
-/* What is under way is done as STORE_LATE. */
+/* Calls that are under way are done as STORE_LATE. */
 void client_close(struct client *client);
 
 void client_begin(struct client *client, struct store_call *call, mono now);

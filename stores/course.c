@@ -125,8 +125,8 @@ static const struct trip *ahead_of(const struct trip *trip)
 }
 
 /* Of many that want to change one key, each goes on from what the one ahead of it makes
- * of the value, so that all of their swaps can succeed.  What is settled without a swap
- * is settled by what was told only: behind others it is read again. */
+ * of the value, so that all of their swaps can succeed.  A trip that is settled without a
+ * swap is settled by what was told only: behind others its value is read again. */
 static void on_read(struct lanes *lanes, struct trip *trip,
                     const struct remote_told *told)
 {
@@ -159,7 +159,7 @@ static void on_look(struct lanes *lanes, struct trip *trip,
 
 /* ---- Reminders ------------------------------------------------------------------- */
 
-/* What this node was told in an earlier life, the server may not know. CLIENT-3 */
+/* The server may not know what this node was told in an earlier life. CLIENT-3 */
 void course_start(struct trip *trip)
 {
 	trip->sent_in = trip->lane->life;
@@ -179,7 +179,7 @@ static void lend_reminded(struct trip *trip)
 	trip->job.seen = 0;
 }
 
-/* What cannot be reminded need not be, or says so when it is asked to lend. */
+/* A value that cannot be reminded need not be, or says so when it is asked to lend. */
 static void on_read_to_remind(struct lanes *lanes, struct trip *trip,
                               const struct remote_told *told)
 {
@@ -204,8 +204,8 @@ static bool is_look(const struct trip *trip)
 	                      trip->call->op->verb == STORE_FORECAST);
 }
 
-/* What it is now was not told, or the server has forgotten what was read: both are found
- * out by reading it again. */
+/* The value that is there now was not told, or the server has forgotten the one that was read:
+ * reading it again shows either. */
 static enum store_result explain_swap(struct trip *trip, enum remote_code code)
 {
 	if (code == REMOTE_DONE)

@@ -4,7 +4,7 @@
  * label.h -- what a store is called in logs and metrics: its URL, without what is secret.
  *
  * User, password and options are left out, but for the prefix of a Redis URL: it tells
- * fleets apart that share a server.  What has no scheme has no label: any part of it may be a
+ * fleets apart that share a server.  A text without a scheme has no label: any part of it may be a
  * password.
  *
  * Threads   Pure: any.

@@ -3,7 +3,7 @@
 /*
  * lane.c -- lanes, and the gates that the map has them leave by.
  *
- * Threads   The shard's actor, as in lane.h.  What is told may lead to more asks, and they
+ * Threads   The shard's actor, as in lane.h.  Trips that are told may lead to more asks, which
  *           enlist lanes: trips are taken out of all lists first, and told then.
  */
 #include "stores/lane.h"

@@ -301,7 +301,7 @@ void line_turn(struct line *line, bool is_wanted, mono now)
 	note_state(line, line->wire->ops->turn(line->wire, now), now);
 }
 
-/* What could not be sent goes when more is heard; or a little later, if there is nothing to
+/* A batch that could not be sent goes when more is heard; or a little later, if there is nothing to
  * be heard: then it was for want of memory. */
 static mono send_due(const struct line *line)
 {

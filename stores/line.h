@@ -74,7 +74,7 @@ struct line {
 	struct line_home *home;
 	const struct client_config *config;
 	struct wire *wire;
-	uint32_t node; /* whom it leads to */
+	uint32_t node; /* that it leads to */
 	enum line_state state;
 	bool broken;    /* a reply was such that the connection must go */
 	bool was_ready; /* since it was begun: what is greeted again is no other */
@@ -110,7 +110,7 @@ static inline void client_count(const struct client_config *config,
 /* NULL without memory; the wire is then still the caller's. */
 struct line *line_open(const struct client_config *config, struct line_home *home,
                        struct wire *wire, uint32_t node, uint64_t *epochs);
-/* What is under way is over. */
+/* Batches that are under way are over. */
 void line_close(struct line *line);
 
 /* Reads and writes; connects if a trip waits, or the line is kept. */

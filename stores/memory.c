@@ -60,8 +60,8 @@ static bool forgets_any(const struct key_run *run)
 	return run->op && run->op->verb == STORE_RESET;
 }
 
-/* What another rule has written becomes this one's.  Its rows are of the other, and go: what is
- * out stays spent.                                                              (L15) */
+/* A value that another rule has written becomes this one's.  Its rows are of the other, and go:
+ * units that are out stay spent.                                                  (L15) */
 static enum store_result adopt(const struct key_run *run, struct entry *entry)
     ON(run->stripe->lock)
 {

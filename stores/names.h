@@ -55,7 +55,7 @@ void names_open(struct names *names, const struct url *url, uint16_t port,
                 names_lookup *lookup, struct url_fault *ret_warning);
 void names_close(struct names *names);
 
-/* What was found last, in the order of the URL: nothing, or from then on something. */
+/* The addresses that were found last, in the order of the URL; none before the first are found. */
 void names_list(struct names *names, struct names_found *ret_found);
 
 /* A connection there was lost, or did not come about.  Nothing is looked up again before

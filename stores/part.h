@@ -48,7 +48,7 @@ struct store_part {
 struct store_part_table {
 	uint32_t interface; /* first: PART_INTERFACE of its build */
 	const struct store_part *part;
-	/* Before anything else: whom to tell that an invariant is broken. */
+	/* Before anything else: the function to call when an invariant is broken. */
 	void (*enter)(void (*panic)(const char *file, int line, const char *what));
 };
 

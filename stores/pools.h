@@ -10,7 +10,7 @@
  *
  *   POOLS-1  A claim is among those of its pool's window, and no claim of another is.
  *   POOLS-2  A pool is kept until two of its windows have passed since it was last asked, and a
- *            tenant for as long as pool_keeps says.  What was claimed is kept as long as it counts.
+ *            tenant for as long as pool_keeps says.  Claims are kept as long as they count.
  *   POOLS-3  There are at most so many pools and tenants together as it was opened for.
  *
  * Threads   One at a time: a lock of the caller's is held around every call.

@@ -3,12 +3,12 @@
 /*
  * quarantine.h -- how long a server that has forgotten grants nothing.       (law L12)
  *
- * What it granted before may still be out with nodes that live.  It is surely over when
- * the window that was open then has turned, or when all that a meter or a queue can have
+ * Units that it granted before may still be out with nodes that live.  They are surely over
+ * when the window that was open then has turned, or when all that a meter or a queue can have
  * promised is past; but no call is kept waiting longer than most_us.
  *
- * What was forgotten may have been granted by another server, that this one has taken
- * over from, and whose clock was ahead of this one's: by QUARANTINE_SKEW_US at most.
+ * The units may have been granted by another server, that this one has taken over from, and
+ * whose clock was ahead of this one's: by QUARANTINE_SKEW_US at most.
  *
  * Threads   Pure: any.
  */

@@ -85,7 +85,7 @@ static void begin_anew(struct value *value)
 	value->restarted = true;
 }
 
-/* What another rule has written is converted where it is read: it can be swapped then.  (L15) */
+/* A value of another rule is converted where it is read: it can be swapped then.  (L15) */
 static enum store_result convert(const struct remote_job *job,
                                  const struct remote_told *told, struct value *value)
 {
@@ -144,7 +144,7 @@ static enum store_result read_told(const struct remote_job *job,
 
 /* ---- Steps and looks ------------------------------------------------------------- */
 
-/* What a fresh key denies is denied as it would; anything else has to wait. */
+/* A cost that a fresh key denies is denied as it would; any other has to wait. */
 static struct gale_answer early_answer(const struct remote_job *job,
                                        const struct remote_told *told, uint64_t cost)
 {
@@ -243,8 +243,8 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* What this node was told before counts, too, in the window that it was told of; true if
- * that is news. L12 */
+/* The units that this node was told of before count, too, in the window that it was told of;
+ * true if that is news. L12 */
 static bool remind(const struct remote_job *job, uint64_t now_us, uint64_t *words)
 {
 	struct window_state *state = (struct window_state *)words;
@@ -430,7 +430,7 @@ static bool is_as_before(const struct remote_job *job, struct remote_bytes befor
 	return count == before.count && memcmp(bytes, before.bytes, count) == 0;
 }
 
-/* True if it becomes something else.  What has expired at once need not be kept. RULE-4 */
+/* True if it becomes something else.  A value that has expired at once need not be kept. RULE-4 */
 static bool make_swap(struct remote_job *job, const struct remote_told *told,
                       const struct remote_desk *desk, const struct value *value)
 {

@@ -117,7 +117,7 @@ bool remote_lends_ahead(const struct remote_job *job);
 bool remote_same_rule(const struct rule *a, const struct rule *b);
 
 /*
- * What a job has said, as store.h has it.  Before not_before_us that is a denial until
+ * The result of a job, as store.h has it.  Before not_before_us that is a denial until
  * then.  STORE_BUSY: nothing has changed, and it may be tried again: it was not what was
  * said (read it again), or the quota's months were others (send those of now_us).
  * Bytes that cannot be believed are STORE_WRONG, or STORE_CHANGED.
@@ -163,11 +163,11 @@ enum store_result remote_explain_look(const struct remote_job *job,
                                       struct store_op *op);
 
 /*
- * What a key that was read is to become: *job, a REMOTE_READ, turns into the swap to
- * send, and *op or *ret_answer holds what is true once the swap is REMOTE_DONE.  False:
- * it is settled without one, and *ret_result or the answer says how.  The swap's was is
- * what told points to, its becomes is in the desk's bytes: both must last until it is
- * sent.  An answer's durations count from the read.
+ * Of a key that was read: *job, a REMOTE_READ, turns into the swap to send, and *op or
+ * *ret_answer holds what is true once the swap is REMOTE_DONE.  False: it is settled
+ * without one, and *ret_result or the answer says how.  The swap's was is what told points
+ * to, its becomes is in the desk's bytes: both must last until it is sent.  An answer's
+ * durations count from the read.
  */
 
 /* A step or a cancel of any rule: op->verb, op->cost, op->slot. */

@@ -183,8 +183,8 @@ static bool enlarge(struct segments *table, struct gale_allocator *allocator,
 	return true;
 }
 
-/* Those whose hash has one more bit set go to the other.  What moves back as one is taken out
- * comes to a slot that is still to be looked at. */
+/* Those whose hash has one more bit set go to the other.  An entry that moves back as one is
+ * taken out comes to a slot that is still to be looked at. */
 static void part(struct segment *segment, struct segment *other)
 {
 	uint64_t bit = UINT64_C(1) << (DIRECTORY_SHIFT + segment->depth);

@@ -87,7 +87,7 @@ static uint64_t add_desk(struct server *server, struct store_desk *desk)
 	return number;
 }
 
-/* What it has counted stays. */
+/* Its counts stay. */
 static void drop_desk(struct server *server, struct store_desk *desk)
 {
 	lock_take(&server->lock);

@@ -227,7 +227,7 @@ struct store_ops {
 	/* NULL, all of these, for a store that answers at once. */
 	/* Makes a client of the home, and gives its desk; NULL without memory. */
 	struct store_desk *(*enter)(struct store *self, struct store_home *home);
-	/* What is done is put into the home, here or in a turn, and the home takes it. */
+	/* A call that is done is put into the home, here or in a turn, and the home takes it. */
 	void (*begin)(const struct store_client *client, struct store_call *call);
 	/* Sends and receives; returns when it wants to be called again, if nothing
 	 * happens on the home's epoll before. */

@@ -95,7 +95,7 @@ static bool take_hosts(struct postgres_hosts *hosts, const char *text,
 	return true;
 }
 
-/* What the URL does not say the environment may.  Addresses libpq takes as they are. */
+/* The environment may say what the URL does not.  libpq takes addresses as they are. */
 static bool take(struct postgres_hosts *hosts, const PQconninfoOption *said,
                  const PQconninfoOption *usual, struct url_fault *fault)
 {

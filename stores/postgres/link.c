@@ -231,7 +231,7 @@ static void enter(struct link *link)
 	link->attempts = 0;
 }
 
-/* What was asked has ended: nothing more comes of it. */
+/* The statement has ended: no more results come of it. */
 static void end_greeting(struct link *link)
 {
 	if (link->phase == ASKING || link->phase == INSTALLING)
@@ -396,8 +396,8 @@ static bool hear_result(struct link *link, PGresult *result)
 	return link->result == result;
 }
 
-/* A statement's results end with a NULL, and so does all that has come.  What the server
- * remarks while nothing is asked is thrown away by PQisBusy. */
+/* A statement's results end with a NULL, and so does all that has come.  PQisBusy throws away
+ * the server's remarks while nothing is asked. */
 static void hear_results(struct link *link)
 {
 	bool ended = false;
@@ -608,7 +608,7 @@ static uint64_t received(const struct link *link)
 	return bytes;
 }
 
-/* What was published since, and is kept no longer. */
+/* Nudges that were published since; libpq keeps them no longer. */
 static void hear_nudges(struct link *link)
 {
 	struct store_nudge nudge;

@@ -489,7 +489,7 @@ static bool have_in_common(const struct remote_job *a, const struct remote_job *
 	       remote_same_rule(a->rule, b->rule);
 }
 
-/* What counts only if not all that is wanted can be had. */
+/* The numbers that count only if not all that is wanted can be had. */
 static uint64_t rest_of(const struct remote_job *job)
 {
 	return job->ask.least * 2 + job->ask.spent;
@@ -523,8 +523,8 @@ static bool find_runs(struct lends *lends)
 	return true;
 }
 
-/* False if there is one for which an ask of asks has too few bits.  What has to do with units
- * ahead wants more than its limit there. */
+/* False if there is one for which an ask of asks has too few bits.  A lend that has to do with
+ * units ahead wants more than its limit there. */
 static bool find_base(struct lends *lends)
 {
 	uint64_t most = 0, wanted = 0;

@@ -117,7 +117,7 @@ static void nudge(const struct redis_ear *ear, const struct store_nudge *nudge)
 		ear->wire->home->on_nudge(ear->wire->home, nudge);
 }
 
-/* What was said before is missed: to all whose mark has that channel. */
+/* Nudges of before are missed: all members whose mark has that channel are nudged. */
 static void begin_to_hear(const struct redis_ear *ear, const redisReply *channel)
 {
 	struct store_nudge missed = { .bits = REDIS_CHANNELS - 1,

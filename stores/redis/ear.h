@@ -7,8 +7,8 @@
  *                                 ^                                                 |
  *                                 '----------------- after a while -----------------'
  *
- * Messages go to the wire's home, on_nudge.  What was published before it was subscribed is
- * missed; so members that lack slots are nudged then.
+ * Messages go to the wire's home, on_nudge.  Nudges that were published before it subscribed
+ * are missed; so members that lack slots are nudged then.
  *
  * A connection that subscribes may ask nothing else, so it is another than the link's.  Nudges are
  * hints (GROUP-12): a server that does not let it subscribe is not asked again on that

@@ -195,7 +195,7 @@ static void greet_again(struct link *link, enum redis_word why)
 	ask_generation(link);
 }
 
-/* What this server can promise is said once, and not at each connection. */
+/* The log says once, and not at each connection, what this server cannot promise. */
 static void warn(struct link *link, const char *info)
 {
 	if (link->warned)

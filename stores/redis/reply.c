@@ -4,8 +4,8 @@
  * reply.c -- bounded parsing, and a door that lets only believable answers in.
  *
  * The bounds are kept by the functions that hiredis calls to make its objects: when one
- * returns NULL, the parser fails, and nothing was allocated.  What is not yet a whole
- * part is only buffered; that has a bound of its own, since the head of a string may
+ * returns NULL, the parser fails, and nothing was allocated.  Bytes that are not yet a
+ * whole part are only buffered; that has a bound of its own, since the head of a string may
  * announce any length.
  */
 #include "stores/redis/reply.h"

@@ -177,7 +177,7 @@ static void say_some(struct scout *scout)
 		redis_text_cut(&scout->out, (size_t)sent);
 }
 
-/* What is under way may be about what was. */
+/* An answer that is under way may be about the former primary. */
 void scout_hurry(struct scout *scout)
 {
 	if (scout->asking)

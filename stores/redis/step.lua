@@ -16,7 +16,7 @@
 --
 -- It knows how values change, and no answers: those the engine works out from what they
 -- were.  All numbers are below 2^53 and so exact; a product that is not goes through
--- mul_div, and parts are compared before they are added.  What is written lives until
+-- mul_div, and parts are compared before they are added.  A value that is written lives until
 -- the engine's rule_expires and four seconds more, in whole milliseconds; within a window
 -- that stays as it is.
 --
@@ -56,10 +56,10 @@ end
 
 -- The quick way: a step of a window that no node has leased from; a lend, and lends that follow it
 -- by its rule, of keys that no job before was of.
--- What they have in common is looked at once, and the values of those that follow are read at once.
+-- Their common part is looked at once, and the values of those that follow are read at once.
 -- A node may have its row behind the first, where nodes take turns: it becomes the first.
--- What is not as simple is left for the long way; and then so are the lends behind it that follow
--- none, as their keys may be those of what is left.
+-- A job that is not as simple is left for the long way; and then so are the lends behind it that
+-- follow none, as their keys may be those of jobs that are left.
 local keys, reply, left = KEYS, { ARGV[1], now }, nil
 local i = 1 -- the last key that was looked at
 local from, to, limit, begins, asker
@@ -201,7 +201,7 @@ local function ahead_of(value)
 	return nil, 1, 0
 end
 
--- Fixed windows, quotas, budgets.  What a verb is given comes after its rule:
+-- Fixed windows, quotas, budgets.  The numbers of a verb come after its rule:
 --   s, b  cost    l  node, number, units, least, spent    g  node, number, units, tag, part
 --   a     what an l is given, and behind it ahead, had, had_of
 -- Behind the numbers of a monthly quota its job has three months.

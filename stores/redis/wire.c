@@ -243,7 +243,7 @@ static uint64_t word_at(const uint8_t *bytes)
 	return le64toh(word);
 }
 
-/* What the value of any key under this rule begins with, as two numbers. */
+/* The head of each value under this rule, as two numbers. */
 static void pack_head(struct packed *packed, const struct rule *rule)
 {
 	static const uint64_t fresh[VALUE_WORDS_MOST];
@@ -558,7 +558,7 @@ static bool is_first(struct met *met, const struct remote_job *jobs, size_t i)
 	return first;
 }
 
-/* What a swap says of a value, as it is kept. */
+/* A value of a swap, as it is kept. */
 static struct remote_bytes kept(const struct remote_job *job, struct remote_bytes value,
                                 uint8_t room[VALUE_FOLDED_MOST])
 {

@@ -81,7 +81,7 @@ size_t redis_group_key(uint8_t *out, const char *prefix, uint8_t bucket,
                        const char *kind, struct remote_bytes name);
 /* Of nudges to the groups of that mark; out has room for REDIS_CHANNEL_MAX. */
 size_t redis_channel(uint8_t *out, const char *prefix, uint64_t mark);
-/* What is published there; false if it is no nudge. */
+/* A message that is published there; false if it is no nudge. */
 bool redis_read_nudge(const uint8_t *bytes, size_t count,
                       struct store_nudge *ret_nudge);
 size_t redis_generation_key(uint8_t *out, const char *prefix, uint8_t bucket);

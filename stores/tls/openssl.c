@@ -396,7 +396,7 @@ static enum tls_state shake(struct tls_session *session)
 	                                                          : TLS_OVER;
 }
 
-/* What could not go is the beginning of what is sent next, as SSL_write wants it. */
+/* Bytes that could not go are the beginning of what is sent next, as SSL_write wants it. */
 static ptrdiff_t send_bytes(struct tls_session *session, const uint8_t *bytes,
                             size_t count)
 {
