@@ -31,7 +31,7 @@ static void note_over(struct world *world, uint64_t units)
 	world->ended |= world->plan.ends == ENDS_AT_OVER;
 }
 
-/* What is too much by so much, in parts of which a unit has so many. */
+/* Too much by so many parts, of which a unit has so many. */
 static void note_over_parts(struct world *world, wide parts, uint64_t unit)
 {
 	note_over(world, (uint64_t)((parts + unit - 1) / unit));
@@ -93,7 +93,7 @@ static uint64_t *window_at(struct key_law *law, size_t window)
 	return &law->used[window];
 }
 
-/* What was lent and not spent when this window began may be spent in it, too. */
+/* Units that were lent and not spent when this window began may be spent in it, too. */
 static uint64_t carried_into(const struct world *world, struct key_law *law)
 {
 	uint64_t window = window_of(world, world->agenda.now_us);
@@ -148,8 +148,8 @@ static void check_window(struct world *world, const struct call *call) /* SIM-1 
 
 /* ---- Meters ---------------------------------------------------------------------- */
 
-/* What nodes have, and under what the key's state may be written: that leaves at its own
- * rate until a node touches it. SIM-8 */
+/* The rules that nodes have, and the one that the key's state may be written under: that leaves
+ * at its own rate until a node touches it. SIM-8 */
 static unsigned in_force(const struct world *world, const struct key_law *law)
 {
 	return force_of_nodes(world) | law->last;

@@ -47,7 +47,7 @@ void law_given_back(struct world *world, uint32_t key, uint64_t units, uint64_t 
 void law_arrives(struct world *world, struct pot *pot, const struct lend_answer *answer,
                  uint64_t dies_us);
 
-/* A call was allowed.  What a server that is elsewhere has decided was counted there and
+/* A call was allowed.  A call that a server elsewhere has decided was counted there and
  * then, by law_stepped. */
 void law_admit(struct world *world, const struct call *call);
 void law_stepped(struct world *world, uint32_t key, const struct rule *rule,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * pond.c -- a step after the other: what comes, what befalls whom, what is asked for.
+ * pond.c -- a step after the other: answers that come, faults that befall nodes, asks.
  */
 #include "sim/pond.h"
 
@@ -95,7 +95,7 @@ static struct pool_answer serve(struct pond *pond, const struct pond_flight *fli
 	return answer;
 }
 
-/* What it granted in this window may be out until it turns. */
+/* Units that it granted in this window may be out until it turns. */
 static void forget(struct pond *pond)
 {
 	uint64_t window_us = pond->plan->window_us;
@@ -276,7 +276,7 @@ static void miss(struct pond *pond, struct pond_node *node, uint32_t tenant)
 	stake->waiting = 0;
 }
 
-/* Those for whom there is nothing are denied. */
+/* Calls for which there is nothing are denied. */
 static void serve_waits(struct pond *pond, const struct pond_node *node,
                         uint32_t tenant)
 {

@@ -168,7 +168,7 @@ void breakwater_open(struct breakwater *b, uint32_t start, uint32_t most,
 void breakwater_step(struct breakwater *b, uint64_t delay_ns);
 /* All steps up to now, at the delay that was seen last. */
 void breakwater_turn(struct breakwater *b, uint64_t now_ns);
-/* What arrives now is dropped, whatever the pool has. */
+/* A call that arrives now is dropped, whatever the pool has. */
 bool breakwater_drops(const struct breakwater *b);
 
 /* ---- A guard's ---------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
  *                                   |                                            |
  *                                   +- refused                     ended: OK or dropped
  *
- * What comes, how long work takes and how the backend fails are given by phases.  Arrivals
+ * Phases say how many calls come, how long work takes and how the backend fails.  Arrivals
  * and service follow from the seed, apart from the guards: another law meets the same calls.
  *
  * Threads   One.

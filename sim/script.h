@@ -3,8 +3,8 @@
 /*
  * script.h -- what a world is asked, and what befalls it meanwhile.
  *
- * Asks are numbered.  What chance does with one follows from the seed and its number
- * alone, so that some can be left out and the others stay what they were.
+ * Asks are numbered.  The draws for one follow from the seed and its number alone, so
+ * that some can be left out and the others stay as they were.
  *
  * Threads   One.
  */

@@ -219,8 +219,8 @@ void ward_close_guard(struct ward *ward, uint32_t number, uint32_t group)
 	go_on(node);
 }
 
-/* What the library draws by lot follows from the seed, and how many cells there are is the same
- * on all machines. */
+/* The library's draws by lot follow from the seed, and the number of cells is the same on all
+ * machines. */
 static void tame(struct ward_node *node)
 {
 	node->runtime->node = chance_next(&node->ward->chance) % GALE_UNITS_MAX + 1;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * ward_script.h -- what the nodes of a ward ask for, and what befalls them meanwhile.
+ * ward_script.h -- the asks of a ward's nodes, and the faults that befall them meanwhile.
  *
  *     steps: faults and calls -> peace: all is well again -> a node dies -> all are closed
  *
- * Steps are numbered.  What chance does with one follows from the seed and its number alone, so
- * that some can be left out and the others stay what they were.
+ * Steps are numbered.  The draws for one follow from the seed and its number alone, so
+ * that some can be left out and the others stay as they were.
  *
  * A store forgets at most once in two leases.  Its clock is set at any time, but never by a day
  * at once: engine/group.h says what that does.

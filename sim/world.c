@@ -212,7 +212,7 @@ void world_turns(struct world *world, uint32_t node)
 
 /* ---- Nodes ----------------------------------------------------------------------- */
 
-/* What the library draws by lot follows from the seed, too, and how many cells a key has
+/* The library's draws by lot follow from the seed, too, and the number of a key's cells
  * is the same on all machines. */
 static void tame(struct node *node)
 {
@@ -565,7 +565,7 @@ static struct pot *pot_of(struct world *world, const struct lend_request *reques
 	                            : NULL;
 }
 
-/* What the store lends is counted where it is lent.  A request that comes twice may be
+/* Units that the store lends are counted where it lends them.  A request that comes twice may be
  * granted twice, but only one answer is taken. */
 static void served(struct net *net, const struct lend_request *request,
                    const struct lend_answer *answer, uint64_t before)

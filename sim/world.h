@@ -24,8 +24,8 @@
  *   SIM-6  A node admits from credit no more than it was lent, and as long as that
  *          lives: a window's units until it is over at the store; a meter's for as long
  *          as it takes to fill with one more, and 1 ms, by the node's clock, from when
- *          they came; those of a pacer's burst for 1 ms.  What was dead when more came
- *          is gone.  (Not with carry_over, and not a pacer's places.)
+ *          they came; those of a pacer's burst for 1 ms.  Units that were dead when more
+ *          came are gone.  (Not with carry_over, and not a pacer's places.)
  *   SIM-7  Sliding logs: in the trailing period at most the limit.  Sliding windows: the
  *          same, less the bucket that is counted in part.
  *   SIM-8  While nodes have different rules, or a request under another one is on its
@@ -56,7 +56,7 @@
 
 __extension__ typedef __int128 wide;
 
-/* What a world does not survive. */
+/* The faults that end a world. */
 enum world_end {
 	ENDS_AT_FAULT, /* the first */
 	ENDS_AT_OVER,  /* more is admitted than may be (SIM-1, SIM-2, SIM-3) */
