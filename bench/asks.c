@@ -39,7 +39,7 @@ static struct gale_answer ask(struct gale_seat *seat, const struct crowd *crowd,
 	return gale_ask(seat, crowd->limiter, &key, sizeof(key), 1, NULL);
 }
 
-/* What was pending is not waited for: it comes while others are asked. */
+/* Pending asks are not waited for: they come while others are asked. */
 static void fetch(struct gale_seat *seat)
 {
 	struct gale_completion done[64];
@@ -79,7 +79,7 @@ static void prepare(void *arg)
 	gale_leave(seat);
 }
 
-/* What was not answered by the rule, because another thread was in the way. */
+/* Asks that the rule did not answer, because another thread was in the way. */
 struct misses {
 	uint64_t pending; /* went to a shard */
 	uint64_t busy;    /* did not even find a place to wait in */

@@ -91,7 +91,7 @@ static struct ck_malloc table_memory = { .malloc = table_malloc,
 	                                 .realloc = table_realloc,
 	                                 .free = table_free };
 
-/* What is in ck's sets is the key of an entry. */
+/* ck's sets hold the keys of entries. */
 static unsigned long hash_key(const void *key, unsigned long seed)
 {
 	(void)seed;
@@ -286,7 +286,7 @@ static void prepare_hot(void *arg)
 	atomic_init(&hot.credit, MUCH);
 }
 
-/* What is too much is put back: others may be denied meanwhile. */
+/* Units taken beyond the limit are put back: others may be denied meanwhile. */
 static void run_undo(struct bench *b)
 {
 	bool all = true;

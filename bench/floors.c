@@ -64,7 +64,7 @@ static void counter(struct bench *b)
 		}
 }
 
-/* What an ask with a clock of its own cannot do without. */
+/* The least that an ask with a clock of its own takes. */
 static void counter_and_swap(struct bench *b)
 {
 	for (uint64_t n; (n = bench_batch(b)) > 0;)

@@ -4,7 +4,7 @@
  * holds.c -- what does a call cost that several limits must admit, or that is held for?
  *
  * Through gale.h, from credit that this node was lent, against an ask of one limit by name.  Own
- * now: the seat ticks once in a turn.  What had to be fetched is waited for within the row.
+ * now: the seat ticks once in a turn.  Units that had to be fetched are waited for within the row.
  */
 #include <gale/hold.h>
 

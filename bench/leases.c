@@ -3,9 +3,9 @@
 /*
  * leases.c -- what does a call cost that this node answers from what it was lent?
  *
- * Through gale.h, held and by name, from credit.  What had to be fetched is waited for within
- * the row, and told as "missed".  What a denial costs, and what two threads do, is asked in
- * leases_turns.c.
+ * Through gale.h, held and by name, from credit.  Units that had to be fetched are waited for
+ * within the row, and told as "missed".  leases_turns.c asks what a denial costs, and what two
+ * threads do.
  *
  * "own now" rows tick once in a thousand asks; the others read the clock for each.
  */

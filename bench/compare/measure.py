@@ -260,7 +260,7 @@ class Measure:
         found["HTTP servers"] = {}
         for title, server in self.http_servers(1000000000).items():
             server.start()
-            # What the first requests take is not of keys.
+            # The memory that the first requests take is not of keys.
             peers.HTTP_SERVER.open(self.setting, str(server.port)).do(work="allow", keys=1, depth=CONNECTIONS, seconds=0.2)
             found["HTTP servers"][title] = self.fill(peers.HTTP_SERVER, str(server.port), server.resident_bytes)
             server.stop()

@@ -163,7 +163,7 @@ class Peer:
 
 
 class Driver:
-    """A driver that runs.  What it says goes to where the comparison's own errors go."""
+    """A driver that runs.  Its remarks go to where the comparison's own errors go."""
 
     def __init__(self, peer, command, setting):
         self.peer = peer

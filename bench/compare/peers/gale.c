@@ -113,7 +113,7 @@ static struct gale_rule rule_of(const struct driver_work *work)
 	/* Of those that are no store of a fleet, a rate; what is lent does not die meanwhile. */
 	if (!driver_address && !says("leased"))
 		return gale_token_bucket(work->limit, work->limit, GALE_DAYS(365));
-	/* What a server has forgotten is made up for when the window ends. */
+	/* Counts that a server has forgotten are made up for when the window ends. */
 	return gale_fixed_window(work->limit, strcmp(work->name, "outage") == 0
 	                                          ? GALE_SECONDS(1)
 	                                          : GALE_SPAN_MAX_US);
