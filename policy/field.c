@@ -253,7 +253,7 @@ static bool read_form(const struct node *node, enum form *ret_form, struct why *
 	                list);
 }
 
-/* What is too large for 32 bits is too large for every field of so many. */
+/* A number too large for 32 bits is too large for every field of so many. */
 static const char *read_count32(const char *text, uint32_t *ret_count)
 {
 	uint64_t count = 0;

@@ -75,7 +75,7 @@ uint64_t fleet_clock_apart_us(const struct fleet_clock *clock)
 	int64_t ahead_ns = (int64_t)(epoch.ns - clock->epoch_ns);
 	uint64_t apart_ns = (uint64_t)(ahead_ns < 0 ? -ahead_ns : ahead_ns);
 
-	/* What cannot be told apart from the reading's own time does not count. */
+	/* A distance that may be the reading's own time does not count. */
 	return apart_ns > epoch.took_ns + 1000 * (FLEET_CLOCK_SLACK_US - 5)
 	           ? apart_ns / 1000
 	           : 0;

@@ -12,5 +12,5 @@ rm -rf "$folder"/*
 mkdir "$folder/gale"
 git ls-files -z | xargs -0 cp -P --parents -t "$folder/gale"
 cd "$folder/gale"
-# What make tells make here is not for debian/rules.
+# The flags of a make that runs this are not for debian/rules.
 env -u MAKEFLAGS -u MAKELEVEL dpkg-buildpackage -us -uc -b

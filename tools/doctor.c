@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
-/* doctor.c -- words and lines; whom the URL names is asked elsewhere. */
+/* doctor.c -- words and lines; the files of each kind of server ask it. */
 #include "tools/doctor.h"
 
 #include <inttypes.h>

@@ -47,7 +47,7 @@ __attribute__((format(printf, 4, 5))) void doctor_say(struct doctor *doctor,
                                                       const char *what,
                                                       const char *format, ...);
 
-/* What is common to servers: a clock that is ahead of this host's by so much, as seen through a
+/* Common to all servers: a clock that is ahead of this host's by so much, as seen through a
  * round trip of that length. */
 void doctor_judge_clock(struct doctor *doctor, int64_t ahead_us, uint64_t trip_us);
 uint64_t doctor_wall_us(void);

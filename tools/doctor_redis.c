@@ -17,7 +17,7 @@
 
 /* ---- The server ------------------------------------------------------------------ */
 
-/* What speaks as Redis does and is neither Redis nor Valkey, by a line of INFO. */
+/* A server that speaks as Redis does and is neither Redis nor Valkey, by a line of INFO. */
 static const char *impostor(const char *info)
 {
 	static const char *const marks[][3] = {

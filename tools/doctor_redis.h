@@ -21,7 +21,7 @@ void doctor_redis_rights(struct doctor *doctor, redisContext *conn,
 void doctor_redis_state(struct doctor *doctor, redisContext *conn,
                         const struct redis_url *url, const char *info);
 
-/* Whom the server takes the URL's user for. */
+/* The name that the server has for the URL's user. */
 const char *doctor_redis_user(const struct redis_url *url);
 
 /* Microseconds since 1970; 0: it does not say. */

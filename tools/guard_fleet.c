@@ -406,7 +406,7 @@ static bool watch(struct guard_fleet *fleet)
 	return draw(fleet);
 }
 
-/* What is in flight then ends, too. */
+/* Calls that are in flight then end, too. */
 static bool end_nodes(struct guard_fleet *fleet)
 {
 	for (uint32_t i = 0; i < fleet->nodes; i++)

@@ -316,7 +316,7 @@ static enum gale_err do_peek(struct visit *visit, FILE *out)
 	return err;
 }
 
-/* What was spent is not taken back: units that nodes hold leased are among it. */
+/* Units that were spent are not taken back: those that nodes hold leased are among them. */
 static enum gale_err do_reset(struct visit *visit, FILE *out)
 {
 	const struct key_flags *flags = visit->flags;

@@ -34,7 +34,7 @@ const char *postgres_impostor(const char *version);
 /* Asks that, and refuses such a server by its name. */
 bool postgres_is_postgres(PGconn *conn, struct sentence *why);
 
-/* What makes a crash of the server forget counts; "": nothing does. */
+/* The reason why a crash of the server forgets counts; "": there is none. */
 bool postgres_find_loss(PGconn *conn, char *out, size_t room, struct sentence *why);
 
 #endif

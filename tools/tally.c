@@ -359,7 +359,7 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* What was asked for before the window's end may be admitted after it: no window serves more
+/* Units that were asked for before the window's end may be admitted after it: no window serves more
  * than it owes. */
 static void add_served(struct tally *tally, const struct tally_window *window)
 {

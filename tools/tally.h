@@ -13,8 +13,8 @@
  * A server has a clock of its own, which differs from ours by slack at most (clock.h):
  * before is moved back by that, and after forward.
  *
- * What a node decided from its credit was admitted between the two instants, in one of
- * the windows that they lie in.
+ * A unit that a node decided from its credit was admitted between the two instants, in one
+ * of the windows that they lie in.
  *
  * None: the store's idea of time contradicts ours, a disagreement.  One: that is the
  * window.  Several, when the worker was suspended across a boundary: a stray, which
@@ -153,7 +153,7 @@ struct tally_span tally_place(uint64_t window_us, uint64_t before_us, uint64_t a
 struct tally_span tally_place_lent(uint64_t window_us, uint64_t before_us,
                                    uint64_t after_us, uint64_t lives_us);
 
-/* What this worker counts from here on was decided at now_us or later; TALLY_GONE:
+/* All that this worker counts from here on was decided at now_us or later; TALLY_GONE:
  * it counts no more. */
 void tally_pass(struct tally *tally, uint32_t worker, uint64_t now_us);
 

@@ -5,9 +5,9 @@
  *
  *     nodes, in processes -> all have been answered -> a line a window -> end -> report
  *
- * Each node has a thread for each tenant.  What they are allowed is counted in memory that the
- * processes share, by the windows of this machine's clock, which is the server's.  A node tells how
- * long the window of an answer lasts; so the window is known, however late the answer is counted.
+ * Each node has a thread for each tenant.  The units that it is allowed are counted in memory that
+ * the processes share, by the windows of this machine's clock, which is the server's.  A node tells
+ * how long the window of an answer lasts; so the window is known, however late it is counted.
  */
 #define _GNU_SOURCE
 #include "tools/tenant_fleet.h"

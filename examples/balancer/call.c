@@ -167,7 +167,7 @@ void call_late(struct timer *timer)
 
 /* ---- The reply -------------------------------------------------------------------- */
 
-/* What another backend may do better, as long as nothing was passed on. */
+/* A request that another backend may answer better, as long as nothing was passed on. */
 static bool is_for_another(const struct call *call)
 {
 	unsigned status = call->reply.parser.status_code;

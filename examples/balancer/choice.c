@@ -127,7 +127,7 @@ static void eject(struct thread *thread, struct standing *standing)
 	atomic_store_explicit(&standing->ejected, 1, memory_order_relaxed);
 }
 
-/* What was on its way when the backend was ejected says nothing new. */
+/* A call that was on its way when the backend was ejected says nothing new. */
 void choice_fails(struct thread *thread, uint32_t backend, bool is_probe)
 {
 	struct standing *standing = &thread->standings[backend];

@@ -4,7 +4,7 @@
  * thread.c -- a thread: its loop, and how it ends.
  *
  * Draining: no connection is accepted any more, each reply is the last of its connection,
- * and a client that says nothing for DRAIN_MS is left.  What has begun goes on.
+ * and a client that says nothing for DRAIN_MS is left.  Requests that have begun go on.
  */
 #define _GNU_SOURCE
 #include "examples/balancer/balancer.h"

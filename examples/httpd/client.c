@@ -176,7 +176,7 @@ static bool send_replies(struct client *client)
 	return true;
 }
 
-/* What is not parsed comes to the front, so that there is room for the rest. */
+/* Bytes that are not parsed come to the front, so that there is room for the rest. */
 static void make_room(struct client *client)
 {
 	if (client->first == 0)
@@ -279,7 +279,7 @@ void client_late(struct timer *timer)
 	drop(CONTAINER(timer, struct client, timer));
 }
 
-/* What has arrived is still read; after it, the client seems to have said all. */
+/* Bytes that have arrived are still read; after them, the client seems to have said all. */
 void client_leave(struct client *client)
 {
 	(void)shutdown(client->watcher.fd, SHUT_RD);
