@@ -50,6 +50,13 @@ struct worker {
 
 /* ---- One state ------------------------------------------------------------------- */
 
+/* A level may hold states that break one invariant, and states that break another.  All of it
+ * is looked at, and the least name is told: so threads that run at other times tell the same. */
+static bool is_told_before(const char *why, const char *other)
+{
+	return !other || strcmp(why, other) < 0;
+}
+
 static void look_at(struct worker *worker, const void *state)
 {
 	const struct search *search = worker->round->search;
@@ -61,7 +68,7 @@ static void look_at(struct worker *worker, const void *state)
 		worker->found = found;
 	if (!why && found > model->bound(search->c))
 		why = "bound";
-	if (!why || worker->why)
+	if (!why || !is_told_before(why, worker->why))
 		return;
 	worker->why = why;
 	worker->bad = space_find(&search->space, state);
@@ -260,8 +267,7 @@ static void begin(struct round *round, struct worker *workers)
 	round->over = workers[0].why != NULL || !begin_level(round);
 }
 
-/* The way to the first of the bad states by number is shown: with one thread it is always
- * the same. */
+/* The way to a bad state is shown: with one thread it is always the same. */
 static void sum_up(struct search *search, const struct worker *workers)
 {
 	for (uint32_t i = 0; i < search->space.threads; i++) {
@@ -270,14 +276,14 @@ static void sum_up(struct search *search, const struct worker *workers)
 		search->steps += worker->steps;
 		if (search->found < worker->found)
 			search->found = worker->found;
-		if (worker->why && !search->why) {
+		if (worker->why && is_told_before(worker->why, search->why)) {
 			search->why = worker->why;
 			search->bad = worker->bad;
 		}
 	}
 }
 
-/* Each needs a stack: where there is no memory for one, nobody begins. */
+/* Each needs a stack: where there is no memory for one, no thread begins. */
 static void run_threads(struct round *round, struct worker *workers)
 {
 	pthread_t threads[THREADS_MOST];

@@ -129,6 +129,35 @@ static void a_way_is_one_of_the_shortest(void **state)
 	search_close(&search);
 }
 
+/* All of the tenth level is bad: its last state is late, the others are wrong. */
+static const char *is_late_or_wrong(const long *c, const void *at)
+{
+	long n = number(c, at);
+
+	if (n == 1023)
+		return "late";
+	return n >= 512 ? "wrong" : NULL;
+}
+
+/* Of the names of a level's bad states the least is told, whichever thread has which. */
+static void threads_do_not_decide_what_is_told(void **state)
+{
+	struct model two_faults = tree;
+
+	(void)state;
+	two_faults.broken = is_late_or_wrong;
+	for (uint32_t threads = 1; threads <= 4; threads++) {
+		long c[] = { 1000000, 0 };
+		struct search search;
+
+		explore(&search, &two_faults, c, threads, MEMORY);
+		assert_string_equal(search.why, "late");
+		assert_int_equal(number(c, space_state(&search.space, search.bad)),
+		                 1023);
+		search_close(&search);
+	}
+}
+
 static void memory_is_not_exceeded(void **state)
 {
 	long c[] = { 100000000, 0 };
@@ -256,6 +285,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_states_are_met_once),
 		cmocka_unit_test(a_way_is_one_of_the_shortest),
+		cmocka_unit_test(threads_do_not_decide_what_is_told),
 		cmocka_unit_test(memory_is_not_exceeded),
 		cmocka_unit_test(what_can_be_reached),
 		cmocka_unit_test(what_is_certain),
