@@ -16,18 +16,18 @@ CONSTANTS N, Limit, Cost,
           Weight,     \* of tenant 0; the others have 1
           Guarantee,  \* of tenant 1
           Cap,        \* of tenant 2
-          Release,    \* ticks until who has stopped is absent
+          Release,    \* ticks until a tenant that has stopped is absent
           Evicts,     \* tenants are removed, and others take their places
           Others,     \* guard: shares of others are kept
           Own,        \* guard: a borrower's own share is not lent to it
           Kept,       \* guard: what the removed have used stays used
-          Leave,      \* guard: who has stopped becomes absent
+          Leave,      \* guard: a tenant that has stopped becomes absent
           Calls,      \* that may hold units at once; call i is of tenant i % N
           Over,       \* units that a call may cost beyond what it holds
           Debt,       \* guard: what a call cost beyond is owed
           First,      \* guard: a tenant pays before it is admitted
           Window,     \* guard: a hold gives back into its own window
-          Past,       \* guard: who grows in a later window keeps none of the one before
+          Past,       \* guard: a hold that grows in a later window keeps none of the one before
           Once,       \* guard: a hold is settled once
           Same        \* guard: the hold of a removed tenant gives nothing to the next
 VARIABLES adm,        \* held or committed in the window, with what calls cost beyond
@@ -128,7 +128,7 @@ Asked(t, c) ==
      debt |-> [debt EXCEPT ![t] = @ - paid]]
 Seen(t) == /\ age' = [age EXCEPT ![t] = 0]
            /\ came' = [came EXCEPT ![t] = @ \/ age[t] >= Release]
-\* Who is present takes nothing of what is left of another's share.
+\* A tenant that is present takes nothing of what is left of another's share.
 Robs(t, u) == t \in Present /\ LET before == Left(Present, used)
                                    after == Left(Present, u) IN
                                \E o \in T \ {t} : after[o] < before[o]
@@ -224,7 +224,7 @@ Spec == Init /\ [][Next]_vars
 Within == Used <= Limit
 \* What is reserved is there.
 Reserved == Used + Sum(Left(Present, used), Present) <= Max(Limit, Used)
-\* Who was there from the beginning of the window has its guarantee.
+\* A tenant that was there from the beginning of the window has its guarantee.
 Guaranteed == N > 1 /\ 1 \in Present /\ ~came[1] /\ used[1] < Guarantee
                   => Used + Guarantee - used[1] <= Limit
 NotRobbed == ~robbed

@@ -10,7 +10,7 @@ CONSTANTS Nodes, Limit, Batch, Ticks, Windows, Forgets,
           Ahead,           \* ticks that the next server's clock may be ahead
           Quiet,           \* guard
           Skew,            \* ticks that are reckoned with
-          Most             \* ticks that nobody waits longer than
+          Most             \* ticks: the longest wait
 VARIABLES now, used, quiet, forgets, off, byclock, adm, hand
 vars == <<now, used, quiet, forgets, off, byclock, adm, hand>>
 

@@ -16,9 +16,9 @@ CONSTANTS Parts,    \* limits that each call needs: 1 or 2
           Deaths,   \* of the node
           Whole,    \* guard: what a refused call has taken goes back
           Window,   \* guard: it goes back into its own window
-          Past,     \* guard: who grows in a later window keeps none of the one before
+          Past,     \* guard: a hold that grows in a later window keeps none of the one before
           Debt,     \* guard: what a call cost beyond is owed
-          First,    \* guard: a debt is paid before anybody is served
+          First,    \* guard: a debt is paid before a call is served
           Once,     \* guard: a hold is settled once
           Dead      \* guard: what a dead node held stays used
 VARIABLES lim,      \* of each limit, all of this window
@@ -144,6 +144,6 @@ Conserved == \A p \in P : lim[p].com + HeldOf(p) + lim[p].cr + lim[p].store + li
 Owing == \A p \in P : lim[p].debt = 0 \/ lim[p].cr = 0
 Committed == \A p \in P : lim[p].com - lim[p].exc <= Limit
 Reached == \E p \in P : lim[p].com - lim[p].exc < Limit     \* must be violated
-\* Whoever runs has units of every limit.
+\* A call that runs has units of every limit.
 AllOf == \A i \in C : call[i].is = "runs" => Kept(i) = P
 ================================================================================

@@ -68,7 +68,7 @@ Lose(n) == /\ st[n] # "idle" /\ Forget(n)
            /\ slot' = [slot EXCEPT ![n] = IF count[n] = 0 THEN 0 ELSE @]
            /\ UNCHANGED store /\ UNCHANGED law /\ UNCHANGED block
 
-\* The first place that nobody has, and that has not passed.
+\* The first place that no node has, and that has not passed.
 Passed(f) == IF f >= 0 THEN 0 ELSE Up(0 - f, Period)
 Place(n) == Max(next[n], Passed(first[n]))
 At(n) == first[n] + Place(n) * Period

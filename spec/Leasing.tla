@@ -7,7 +7,7 @@ CONSTANTS Nodes, Limit, Batch,
           Cost,    \* of every call
           Carry,   \* what is left is kept in the next window
           Whole,   \* guard off: a batch is lent as a whole or not at all
-          Late     \* who asked may have gone when the answer comes
+          Late     \* the call may have gone when the answer comes
 VARIABLES left,    \* at the store, of this window
           adm,     \* admitted in this window
           cr       \* units in each node's hands

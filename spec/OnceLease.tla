@@ -10,11 +10,11 @@ EXTENDS Integers, FiniteSets
 CONSTANTS Nodes, Limit, Batch, Windows, Numbers, Crashes,
           KnowRequest,  \* guard: the store gives the same answer to the same number
           KnowAnswer,   \* guard: a node takes the answer to its open number, once
-          CreditOnce,   \* guard: a grant is credited once, not for each who waits
+          CreditOnce,   \* guard: a grant is credited once, not for each call that waits
           TagAnswer,    \* guard: a grant of a window that is over is dead
           TagReturn,    \* guard: units go back only into their window
           KnowReturn,   \* guard: the store takes a return once
-          Fresh         \* guard: who begins anew has a name of its own
+          Fresh         \* guard: a node that begins anew has a name of its own
 VARIABLES win, used, adm,
           rows, rwin,                  \* the ledger, and the window that it is of
           life, sent, open, cr,        \* of each node

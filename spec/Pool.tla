@@ -28,9 +28,9 @@ CONSTANTS N, Tenants, Limit, Cost,
           Dies,     \* guard: what is in hand is dropped with its window
           Ends,     \* guard: units end when the window may turn, not when it must have
           One,      \* guard: only the latest ask has an answer
-          Fresh,    \* guard: who begins anew has another name
+          Fresh,    \* guard: a node that begins anew has another name
           Others,   \* guard: shares of others are kept
-          Leave     \* guard: who has stopped becomes absent
+          Leave     \* guard: a tenant that has stopped becomes absent
 VARIABLE w          \* the world: one record, as some steps are made of others
 
 Q == 4
@@ -55,7 +55,7 @@ Init == w = [phase |-> 0, adm |-> 0, used |-> 0, quiet |-> 0, forgets |-> 0, for
 \* ---- The network: a set.  What there is no room for is lost.
 Of(mail, n) == {m \in mail : m.n = n}
 Post(mail, m) == IF m \in mail \/ Cardinality(Of(mail, m.n)) = Mail THEN mail ELSE mail \cup {m}
-\* Nobody waits any more for what is under way: asks may still come, answers are dropped.
+\* No call waits any more for what is under way: asks may still come, answers are dropped.
 Outdated(mail, n) == {m \in mail : m.n # n} \cup
                      {[m EXCEPT !.latest = FALSE] : m \in {x \in Of(mail, n) : ~One \/ x.k = "ask"}}
 May(v, n) == ~v.nd[n].waits /\ Cardinality(Of(v.mail, n)) < Mail
@@ -179,7 +179,7 @@ Older(x) == IF Leave \/ x.age + 1 < Release THEN [x EXCEPT !.age = Min(@ + 1, Ol
 Behind(d) == IF d.win = 0 THEN Tidy([d EXCEPT !.win = 1])
              ELSE Tidy([d EXCEPT !.win = 2, !.granted = 0, !.back = 0, !.taken = 0, !.end = 0])
 Late(mail) == {[m EXCEPT !.w = 1] : m \in {x \in mail : x.k = "ask" \/ x.w = 0}}
-\* Who was refused asks when the next window begins.
+\* A tenant that was refused asks when the next window begins.
 Again(x) == [used |-> 0, refused |-> FALSE,
              age |-> IF x.age < Oldest /\ x.refused THEN 0 ELSE x.age]
 Turned(v) == [v EXCEPT !.phase = 0, !.adm = 0, !.used = 0, !.forgot = FALSE,

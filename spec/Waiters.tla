@@ -12,7 +12,7 @@ CONSTANTS Waiting, Limit, Batch, Ticks,
           Loss,       \* messages may be lost
           Again,      \* guard: what is left of an errand goes again
           Overdue,    \* guard: an errand is given up some day
-          Down        \* guard: nobody waits for an errand that is overdue
+          Down        \* guard: no call waits for an errand that is overdue
 VARIABLES phase, used, credit, denial, errand, least, age, units, left, stale, waits
 vars == <<phase, used, credit, denial, errand, least, age, units, left, stale, waits>>
 answer == <<units, left, stale>>
@@ -46,7 +46,7 @@ Serve == /\ errand = "flying" /\ errand' = "served"
          /\ units' = Lent /\ used' = used + Lent /\ left' = Limit - used'
          /\ UNCHANGED <<phase, credit, denial, least, age, stale, waits>>
 
-\* Those who wait, one after the other: what is in hand then, and who still waits.
+\* The calls that wait, one after the other: what is in hand then, and which still wait.
 RECURSIVE Settled(_, _, _, _)
 Settled(i, k, d, w) ==
     IF i > Waiting THEN [k |-> k, w |-> w]

@@ -61,7 +61,7 @@ def positive(kind):
 def options():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--build", default=os.path.join(TOP, "build/bench"), help="what make bench builds (build/bench)")
-    parser.add_argument("--list", action="store_true", help="who is compared, and whether they are here")
+    parser.add_argument("--list", action="store_true", help="the peers, and whether they are here")
     parser.add_argument("--check", action="store_true", help="run each driver that is here for a moment")
     parser.add_argument("--smoke", action="store_true", help="a report of a moment for each question: its figures say nothing")
     parser.add_argument("--peers", type=names(peers.all_names(), "peer"), default=[], help="only these, with commas")

@@ -53,6 +53,6 @@ if sub(generation, 1, 14) ~= life or is_back then
 	call('SET', KEYS[1], generation)
 elseif confirmed ~= '0' and confirmed ~= confirm then
 	return redis.error_reply('NOPERM durable=' .. confirmed ..
-		' is what others say of this prefix, and so must everybody')
+		' is what others say of this prefix, and all must say the same')
 end
 return sub(generation, 1, -9)
