@@ -168,6 +168,19 @@ static void add_units(struct gale_seat *seat, struct gale_tenant_held *hold,
 		shared_settle(seat, tenant, &rest, 0, 0);
 }
 
+/* The same, of units that came straight: word by word, as a copy would wait for words that have just
+ * been written. */
+static ALWAYS_INLINE void add_straight(struct gale_tenant_held *hold, uint64_t more,
+                                       uint64_t word)
+{
+	uint64_t window = word - credit_units(word);
+	bool is_same = window == hold->of_gale[HELD_WINDOW];
+
+	hold->units += more;
+	hold->of_gale[HELD_UNITS] = more + (is_same ? hold->of_gale[HELD_UNITS] : 0);
+	hold->of_gale[HELD_WINDOW] = window;
+}
+
 static __attribute__((noinline)) struct gale_answer
 grow_longer(struct gale_seat *seat, struct gale_tenant_held *hold, uint64_t more,
             uint64_t within_us)
@@ -196,7 +209,6 @@ struct gale_answer gale_tenant_grow(struct gale_seat *seat,
                                     struct gale_tenant_held *hold, uint64_t more,
                                     uint64_t within_us)
 {
-	struct tenant_units units;
 	uint64_t word;
 	mono now;
 
@@ -205,8 +217,7 @@ struct gale_answer gale_tenant_grow(struct gale_seat *seat,
 	    !LIKELY(take_straight(tenant_of(hold), now, more, &word)))
 		return grow_longer(seat, hold, more, within_us);
 	seat_check_thread(seat);
-	units = straight_units(more, word);
-	add_units(seat, hold, &units);
+	add_straight(hold, more, word);
 	return tenant_allowed(tenant_of(hold), now, word);
 }
 
