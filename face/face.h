@@ -120,6 +120,7 @@ struct gale_runtime {
 	struct shard_chore sweeper; /* run by the first shard */
 	uint32_t cell_count; /* seats with a cell, of each hot key and of each guard */
 	_Atomic(struct guardhouse *) guardhouse; /* NULL: no guard was ever opened */
+	_Atomic uint64_t held_closes; /* of tenants, under holds: tenant_hold.c */
 
 	_Atomic uint64_t refs; /* FACE-1 */
 	_Atomic bool closed;
@@ -131,8 +132,9 @@ struct gale_runtime {
 		struct gale_store *sweeping;   /* it does not die meanwhile */
 		struct gale_store *stores;     /* those that are open */
 		struct list budgets;           /* those that are open */
-		struct list seats;             /* those that have not died */
-		uint64_t numbers;              /* that they have, a bit each */
+		struct list held;  /* tenants that were closed under holds */
+		struct list seats; /* those that have not died */
+		uint64_t numbers;  /* that they have, a bit each */
 		uint64_t counted[SEAT_COUNTER_COUNT]; /* by those that have */
 		struct gale_limiter **limiters;       /* by number; NULL: it has none */
 		uint32_t limiter_room;
@@ -151,6 +153,8 @@ static_assert(!IS_WET(struct gale_runtime, lifeline.word) &&
                   !IS_WET(struct gale_runtime, grace.epoch) &&
                   !IS_WET(struct gale_runtime, grace.fences) &&
                   !IS_WET(struct gale_runtime, grace.forgotten) &&
+                  !IS_WET(struct gale_runtime, cell_count) &&
+                  !IS_WET(struct gale_runtime, held_closes) &&
                   !IS_WET(struct gale_limiter, handle.runtime) &&
                   !IS_WET(struct gale_limiter, lender.quick_most) &&
                   !IS_WET(struct gale_limiter, lender.secret.first) &&

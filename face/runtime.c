@@ -160,6 +160,7 @@ static void apply_config(struct gale_runtime *runtime, const struct gale_config 
 	runtime->sweeper.run = sweep;
 	lock_init(&runtime->lock);
 	list_init(&runtime->locked.budgets);
+	list_init(&runtime->locked.held);
 	list_init(&runtime->locked.seats);
 	atomic_init(&runtime->refs, 1);
 }

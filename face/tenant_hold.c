@@ -46,6 +46,149 @@ static void put_units(struct gale_tenant_held *hold, const struct tenant_units *
 	hold->of_gale[HELD_ALONE] = units->alone;
 }
 
+/* ---- Holds that are open ---------------------------------------------------------- */
+
+static ALWAYS_INLINE bool has_cell(const struct gale_seat *seat)
+{
+	return LIKELY(seat->number < seat->handle.runtime->cell_count);
+}
+
+/* Of all seats that have no cell. */
+static _Atomic uint64_t *common_count(struct gale_tenant *tenant)
+{
+	return &tenant->holds[tenant->handle.runtime->cell_count];
+}
+
+static ALWAYS_INLINE void count_begun(const struct gale_seat *seat,
+                                      struct gale_tenant *tenant)
+{
+	if (has_cell(seat))
+		count_add(&tenant->holds[seat->number], 1);
+	else
+		add_relaxed(common_count(tenant), 1);
+}
+
+/* The tenant may be gone then.  The caller looks at held_closes next, behind a fence: the thread that
+ * closes a tenant makes all others pass one, where the kernel can. */
+static ALWAYS_INLINE void count_settled(const struct gale_seat *seat,
+                                        struct gale_tenant *tenant)
+{
+	if (has_cell(seat)) {
+		_Atomic uint64_t *count = &tenant->holds[seat->number];
+
+		store_release(count, load_relaxed(count) - 1); /* ended */
+	} else {
+		(void)sub_release(common_count(tenant), 1); /* ended */
+	}
+	fence_compiler();
+	if (!LIKELY(grace_passes(&seat->handle.runtime->grace)))
+		fence_full(); /* entered */
+}
+
+/* Of a tenant that is closed: no hold begins, and some may be settled meanwhile. */
+static bool is_settled(const struct gale_tenant *tenant)
+{
+	uint64_t open = 0;
+
+	for (uint32_t i = 0; i <= tenant->handle.runtime->cell_count; i++)
+		open += load_acquire(&tenant->holds[i]); /* ended */
+	return open == 0;
+}
+
+/* True: the list's reference is to be dropped. */
+static bool unlist_settled(struct gale_runtime *runtime, struct gale_tenant *tenant)
+    ON(runtime->lock)
+{
+	(void)runtime;
+	if (!list_has(&tenant->held) || !is_settled(tenant))
+		return false;
+	list_remove(&tenant->held);
+	return true;
+}
+
+/* TENANT-9 */
+void tenant_keep_while_held(struct gale_tenant *tenant)
+{
+	struct gale_runtime *runtime = tenant->handle.runtime;
+	bool is_held, is_last;
+
+	lock_take(&runtime->lock);
+	is_held = !is_settled(tenant);
+	if (is_held) {
+		handle_hold(&tenant->handle);
+		list_append(&runtime->locked.held, &tenant->held);
+		(void)add_release(&runtime->held_closes, 1); /* closed */
+	}
+	lock_drop(&runtime->lock);
+	if (!is_held)
+		return;
+	grace_pass(&runtime->grace); /* entered */
+	lock_take(&runtime->lock);
+	is_last = unlist_settled(runtime, tenant);
+	lock_drop(&runtime->lock);
+	if (is_last)
+		handle_drop(&tenant->handle);
+}
+
+/* Of a tenant that is closed. */
+static void settle_closed(const struct gale_seat *seat, struct gale_tenant *tenant)
+{
+	struct gale_runtime *runtime = seat->handle.runtime;
+	bool is_last;
+
+	lock_take(&runtime->lock);
+	count_settled(seat, tenant);
+	is_last = unlist_settled(runtime, tenant);
+	lock_drop(&runtime->lock);
+	if (is_last)
+		handle_drop(&tenant->handle);
+}
+
+/* One whose last hold was settled; NULL: there is none. */
+static struct gale_tenant *unlist_any(struct gale_runtime *runtime) ON(runtime->lock)
+{
+	struct list *all = &runtime->locked.held;
+
+	for (struct list *at = all->next; at != all; at = at->next) {
+		struct gale_tenant *tenant = list_item(at, struct gale_tenant, held);
+
+		if (unlist_settled(runtime, tenant))
+			return tenant;
+	}
+	return NULL;
+}
+
+/* A tenant was closed while a hold was settled: it may have been the hold's. */
+static __attribute__((noinline)) void drop_settled(struct gale_runtime *runtime)
+{
+	struct gale_tenant *tenant;
+
+	do {
+		lock_take(&runtime->lock);
+		tenant = unlist_any(runtime);
+		lock_drop(&runtime->lock);
+		if (tenant)
+			handle_drop(&tenant->handle);
+	} while (tenant);
+}
+
+/* How many tenants were closed under holds: looked at before it is looked whether one is open. */
+static ALWAYS_INLINE uint64_t closes_of(const struct gale_seat *seat)
+{
+	return load_acquire(&seat->handle.runtime->held_closes); /* closed */
+}
+
+/* Of a tenant that was open, after so many closes.  TENANT-9 */
+static ALWAYS_INLINE void settle_open(const struct gale_seat *seat,
+                                      struct gale_tenant *tenant, uint64_t closes)
+{
+	struct gale_runtime *runtime = seat->handle.runtime;
+
+	count_settled(seat, tenant);
+	if (!LIKELY(load_relaxed(&runtime->held_closes) == closes))
+		drop_settled(runtime);
+}
+
 /* ---- Holding and growing ---------------------------------------------------------- */
 
 static struct gale_answer denied(enum gale_why why)
@@ -103,7 +246,7 @@ static ALWAYS_INLINE void begin_hold(const struct gale_seat *seat,
 	ret_hold->of_gale[HELD_TENANT] = (uintptr_t)tenant;
 	ret_hold->of_gale[HELD_NODE] = seat->handle.runtime->node;
 	put_units(ret_hold, units);
-	handle_hold(&tenant->handle); /* TENANT-7 */
+	count_begun(seat, tenant); /* TENANT-7 */
 }
 
 static __attribute__((noinline)) struct gale_answer
@@ -251,6 +394,7 @@ static __attribute__((noinline)) enum gale_err
 commit_longer(struct gale_seat *seat, struct gale_tenant_held *hold, uint64_t cost)
 {
 	struct gale_tenant *tenant;
+	uint64_t closes;
 	enum gale_err err;
 
 	if (!seat || !seat_is_here(seat))
@@ -263,11 +407,15 @@ commit_longer(struct gale_seat *seat, struct gale_tenant_held *hold, uint64_t co
 		return GALE_ERR_COST;
 	seat_check_thread(seat);
 	tenant = tenant_of(hold);
+	closes = closes_of(seat);
 	err = closed_error(tenant);
 	if (err == GALE_ERR_OK || err == GALE_ERR_TENANT)
 		settle(seat, hold, cost, err == GALE_ERR_OK);
 	hold->units = 0;
-	handle_drop(&tenant->handle);
+	if (err == GALE_ERR_OK)
+		settle_open(seat, tenant, closes);
+	else
+		settle_closed(seat, tenant);
 	return err;
 }
 
@@ -290,12 +438,16 @@ static ALWAYS_INLINE bool settle_straight(struct gale_tenant *tenant,
 enum gale_err gale_tenant_commit(struct gale_seat *seat, struct gale_tenant_held *hold,
                                  uint64_t cost)
 {
+	uint64_t closes;
+
 	if (!LIKELY(seat != NULL) || !LIKELY(lifeline_passes(&seat->lifeline)) ||
-	    !LIKELY(seat_is_in(seat)) || !LIKELY(is_held(seat, hold)) ||
-	    !LIKELY(settle_straight(tenant_of(hold), hold, cost)))
+	    !LIKELY(seat_is_in(seat)) || !LIKELY(is_held(seat, hold)))
+		return commit_longer(seat, hold, cost);
+	closes = closes_of(seat);
+	if (!LIKELY(settle_straight(tenant_of(hold), hold, cost)))
 		return commit_longer(seat, hold, cost);
 	seat_check_thread(seat);
 	hold->units = 0;
-	handle_drop(&tenant_of(hold)->handle);
+	settle_open(seat, tenant_of(hold), closes);
 	return GALE_ERR_OK;
 }

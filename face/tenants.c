@@ -241,6 +241,18 @@ static void tenant_die(struct handle *self)
 	handle_drop(&tenant->budget->handle);
 }
 
+/* The counts of its holds lie behind it; those of the first seats where asks write: hot.h. */
+static struct gale_tenant *new_tenant(struct gale_runtime *runtime)
+{
+	size_t before = sizeof(struct gale_tenant) + WET_ALIGN / 4;
+	size_t counts = (runtime->cell_count + 1) * sizeof(_Atomic uint64_t);
+	struct gale_tenant *tenant = handle_new(runtime, before + counts, tenant_die);
+
+	if (tenant)
+		tenant->holds = (_Atomic uint64_t *)((char *)tenant + before);
+	return tenant;
+}
+
 static bool read_terms(struct gale_terms *ret_known, const struct gale_terms *terms,
                        size_t bytes, struct escrow_terms *ret_terms)
 {
@@ -419,7 +431,7 @@ enum gale_err gale_tenant_open_sized(struct gale_budget *budget,
 		err = check_parent(budget, known.parent);
 	if (err != GALE_ERR_OK)
 		return err;
-	tenant = handle_new(budget->handle.runtime, sizeof(*tenant), tenant_die);
+	tenant = new_tenant(budget->handle.runtime);
 	if (!tenant)
 		return GALE_ERR_MEMORY;
 	tenant->budget = budget;
@@ -491,7 +503,10 @@ void gale_tenant_close(struct gale_tenant *tenant)
 		if (is_shared(tenant->budget))
 			shared_close_tenant(tenant);
 	}
+	handle_hold(&tenant->handle);
 	handle_close(&tenant->handle);
+	tenant_keep_while_held(tenant);
+	handle_drop(&tenant->handle);
 }
 
 /* Nothing is taken from a purse any more; tenants are closed one by one. */

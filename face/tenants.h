@@ -32,11 +32,27 @@
  *   TENANT-8  What holds give back without a lock is of a tenant that has used no more than its share:
  *             no other tenant could have used it.  Until a step looks at the purse the escrow counts it
  *             as used.  (T3)
+ *   TENANT-9  A tenant that was closed lives until its last hold is settled.  Each seat counts in a
+ *             word of its own the holds that it has begun less those that it has settled: their sum
+ *             says how many are open.  A commit's last step at a tenant takes its hold off that count.
+ *
+ * Ordering
+ *
+ *   ended     a commit takes its hold off the count with release  ->  is_settled loads the count with
+ *             acquire: what the commit did to the tenant is done before the tenant dies.
+ *   closed    a tenant is marked as closed, and then held_closes is added to with release  ->  a commit
+ *             loads it with acquire, and then looks at the mark: a commit that finds a tenant open has
+ *             not seen that it was closed under holds.
+ *   entered   (runtime/grace.h) Such a commit takes its hold off the count, and looks at held_closes
+ *             once more.  The thread that closes the tenant adds to held_closes, makes every thread
+ *             pass a fence, and then looks at the count.  So one of the two finds that the last hold
+ *             is settled.
  *
  * Locks     The runtime's is taken before a budget's, and that before its fund's.
  *
  * Threads   purse: any may take, and give back; put and emptied under the budget's lock; under the
- *           fund's, if it is shared.  The rest of a tenant, and all of the escrow: under the budget's lock.
+ *           fund's, if it is shared.  holds: each seat its own word; that of all others: any.  held: under
+ *           the runtime's lock.  The rest of a tenant, and all of the escrow: under the budget's lock.
  */
 #ifndef FACE_TENANTS_H
 #define FACE_TENANTS_H
@@ -103,6 +119,10 @@ struct gale_tenant {
 	struct gale_tenant *parent;   /* or NULL */
 	char name[GALE_NAME_MAX + 1]; /* "": it has none */
 	struct stake stake;           /* of one that is shared */
+	struct list
+	    held; /* in the runtime's list, under its lock: it was closed under holds */
+	/* Begun less settled: a word of each seat that has cells, and one of all others.  TENANT-9 */
+	_Atomic uint64_t *holds;
 	alignas(WET_ALIGN) struct till till;
 
 	/* Under the budget's lock. */
@@ -120,6 +140,7 @@ struct gale_tenant {
 
 static_assert(IS_WET(struct gale_tenant, till.purse) &&
                   !IS_WET(struct gale_tenant, handle.runtime) &&
+                  !IS_WET(struct gale_tenant, holds) &&
                   !IS_WET(struct gale_tenant, till.share),
               "see hot.h");
 
@@ -231,6 +252,11 @@ void tenant_counts(struct gale_tenant *tenant, struct gale_tenant_counts *ret_co
 /* From purse or memory.  False: *ret_answer says nothing. */
 bool tenant_ask_here(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t cost,
                      struct gale_answer *ret_answer);
+
+/* ---- In tenant_hold.c ----------------------------------------------------------------- */
+
+/* It is closed now: it lives on until its last hold is settled. */
+void tenant_keep_while_held(struct gale_tenant *tenant);
 
 /* ---- In metrics_budgets.c ------------------------------------------------------------ */
 

@@ -27,7 +27,7 @@ static const struct end ends[] = {
 #include "tests/interleave/ends.h"
 };
 #define END_COUNT (sizeof(ends) / sizeof(ends[0]))
-_Static_assert(END_COUNT <= 64, "a bit for each");
+_Static_assert(END_COUNT <= ENDS_MOST, "a bit for each");
 
 /* What the model cannot miss, and why. */
 static const struct unseen {
@@ -60,14 +60,23 @@ static const struct broken {
 	const char *program;
 	struct mutant how;
 } broken[] = {
-	{ "take", { .torn = true } },          { "put", { .torn = true } },
-	{ "gather", { .torn = true } },        { "empty", { .torn = true } },
-	{ "close a block", { .torn = true } }, { "mail", { .torn = true } },
-	{ "enter, exit", { .torn = true } },   { "call back", { .torn = true } },
-	{ "close, slots", { .torn = true } },  { "fence, slots", { .torn = true } },
-	{ "latch", { .torn = true } },         { "gather", { .deaf = true } },
-	{ "empty", { .deaf = true } },         { "gather, gather", { .deaf = true } },
-	{ "evict", { .deaf = true } },         { "evict, ahead", { .deaf = true } },
+	{ "take", { .torn = true } },
+	{ "put", { .torn = true } },
+	{ "gather", { .torn = true } },
+	{ "empty", { .torn = true } },
+	{ "close a block", { .torn = true } },
+	{ "mail", { .torn = true } },
+	{ "enter, exit", { .torn = true } },
+	{ "call back", { .torn = true } },
+	{ "close, slots", { .torn = true } },
+	{ "fence, slots", { .torn = true } },
+	{ "latch", { .torn = true } },
+	{ "gather", { .deaf = true } },
+	{ "empty", { .deaf = true } },
+	{ "gather, gather", { .deaf = true } },
+	{ "evict", { .deaf = true } },
+	{ "evict, ahead", { .deaf = true } },
+	{ "end, close tenant", { .deaf = true } },
 };
 
 /* Programs that take seconds, and without which each order is missed as well. */
@@ -77,7 +86,7 @@ static const char *const long_programs[] = { "empty", "evict, two seats" };
 static struct tried {
 	const struct program *program;
 	uint64_t steps;
-	uint64_t met; /* the ends that it comes to, in bits */
+	end_bits met; /* the ends that it comes to */
 } * tried;
 static unsigned failed;
 static bool brief;
@@ -171,7 +180,7 @@ static int compare_steps(const void *a, const void *b)
  * there need not be tried. */
 static const struct program *refute(const struct mutant *mutant, unsigned *ret_tried)
 {
-	uint64_t bit = UINT64_C(1) << (mutant->end - ends);
+	end_bits bit = (end_bits)1 << (mutant->end - ends);
 
 	*ret_tried = 0;
 	for (size_t i = 0; i < program_count; i++)

@@ -187,7 +187,7 @@ static struct {
 struct place {
 	const char *file; /* NULL: free */
 	int line;
-	uint64_t ends;
+	end_bits ends;
 };
 
 static struct place places[PLACES];
@@ -501,18 +501,18 @@ static bool is_at(const struct end *end, const char *file, int line)
 	return file_len >= end_len && strcmp(file + file_len - end_len, end->file) == 0;
 }
 
-static uint64_t find_ends(const char *file, int line)
+static end_bits find_ends(const char *file, int line)
 {
-	uint64_t there = 0;
+	end_bits there = 0;
 
 	for (size_t i = 0; i < m.end_count; i++)
 		if (is_at(&m.ends[i], file, line))
-			there |= UINT64_C(1) << i;
+			there |= (end_bits)1 << i;
 	return there;
 }
 
 /* The ends at this place, in bits.  They are looked for once. */
-static uint64_t ends_at(const char *file, int line)
+static end_bits ends_at(const char *file, int line)
 {
 	struct place *place;
 	size_t i = ((uintptr_t)file + (unsigned)line) % PLACES;
@@ -530,7 +530,7 @@ static uint64_t ends_at(const char *file, int line)
 /* The order that the mutant leaves of it. */
 static enum order order_of(enum order order, const char *file, int line)
 {
-	uint64_t there = ends_at(file, line);
+	end_bits there = ends_at(file, line);
 
 	if (!m.mutant)
 		m.found.met |= there;

@@ -115,11 +115,15 @@ struct mutant {
 	bool deaf; /* the kernel makes no thread pass a fence */
 };
 
+/* A bit for each end that is watched. */
+__extension__ typedef unsigned __int128 end_bits;
+#define ENDS_MOST 128
+
 struct found {
 	uint64_t runs;   /* to the end */
 	uint64_t pruned; /* that would have been the same as others */
 	uint64_t steps;
-	uint64_t met;      /* ends that are watched, in bits; without a mutant */
+	end_bits met;      /* without a mutant */
 	uint64_t outcomes; /* bits that model_outcome was told, of all runs */
 	char fault[240];   /* "" if there is none; then it is of the last run */
 };
@@ -127,7 +131,7 @@ struct found {
 /* At most so many runs; one more is a fault. */
 struct found model_explore(const struct program *program, const struct mutant *mutant,
                            uint64_t most);
-/* These, 64 at most, are noted when they are met. */
+/* These, ENDS_MOST at most, are noted when they are met. */
 void model_watch(const struct end *ends, size_t count);
 /* Prints the steps of the last run. */
 void model_print_run(void);

@@ -15,6 +15,7 @@
 #include "face/checks.h"
 #include "face/tenants.h"
 #include "tests/interleave/model.h"
+#include "tests/interleave/stand_ins.h"
 
 #define LIMIT 64
 #define BEFORE 40 /* used: more than the share, when the other tenant has come */
@@ -22,12 +23,14 @@
 #define HELD 2
 #define TENANTS 2
 #define SEATS 2
+#define TENANT_BYTES                                                                   \
+	(sizeof(struct gale_tenant) + (SEATS + 1) * sizeof(_Atomic uint64_t))
 #define WINDOW_US UINT64_C(1000000)
 #define NOW_US (WINDOW_US + 1000)
 
 static struct stage {
 	struct gale_budget budget; /* first */
-	struct gale_tenant tenants[TENANTS];
+	struct gale_tenant *tenants[TENANTS];
 	struct gale_tenant *handles[TENANTS];
 	struct escrow_tenant escrow[TENANTS];
 	struct gale_runtime runtime;
@@ -37,7 +40,8 @@ static struct stage {
 	_Atomic uint64_t alive;
 	uint64_t committed[SEATS]; /* by each seat, in the first window */
 	bool turned;
-	bool closed;
+	bool closed; /* the first tenant */
+	bool gone;   /* the same */
 } * s;
 
 /* ---- What stands in ---------------------------------------------------------------- */
@@ -77,7 +81,14 @@ void handle_hold(struct handle *handle)
 
 void handle_drop(struct handle *handle)
 {
-	must_hold(sub_acq_rel(&handle->refs, 1) > 0);
+	uint64_t before = sub_acq_rel(&handle->refs, 1);
+
+	must_hold(before > 0);
+	if (before > 1)
+		return;
+	must_hold(handle == &s->tenants[0]->handle && s->closed);
+	s->gone = true;
+	model_give(handle);
 }
 
 enum gale_why tenant_check(const struct gale_seat *seat,
@@ -134,7 +145,7 @@ void shared_settle(struct gale_seat *seat, struct gale_tenant *tenant,
 static void hold(int seat)
 {
 	struct gale_answer answer =
-	    gale_tenant_hold(&s->seats[seat], &s->tenants[0], HELD, &s->holds[seat], 0);
+	    gale_tenant_hold(&s->seats[seat], s->tenants[0], HELD, &s->holds[seat], 0);
 
 	must_hold(answer.verdict == GALE_ALLOW || s->holds[seat].units == 0);
 }
@@ -158,9 +169,14 @@ static void set_up(void)
 		                   .handles = s->handles,
 		                   .room = TENANTS };
 	escrow_init(&family->escrow, &set, s->escrow, TENANTS);
+	s->runtime.cell_count = SEATS;
+	grace_open(&s->runtime.grace);
+	list_init(&s->runtime.locked.held);
 	for (uint32_t i = 0; i < TENANTS; i++) {
-		struct gale_tenant *tenant = &s->tenants[i];
+		struct gale_tenant *tenant = model_take(TENANT_BYTES);
 
+		s->tenants[i] = tenant;
+		tenant->holds = (_Atomic uint64_t *)(tenant + 1);
 		tenant->handle.runtime = &s->runtime;
 		model_init(&tenant->handle.refs, sizeof(tenant->handle.refs), 1);
 		tenant->budget = &s->budget;
@@ -171,6 +187,7 @@ static void set_up(void)
 	}
 	for (int i = 0; i < SEATS; i++) {
 		s->seats[i].handle.runtime = &s->runtime;
+		s->seats[i].number = (uint32_t)i;
 		s->seats[i].owner = pthread_self();
 		s->seats[i].lifeline.word = &s->alive;
 		s->seats[i].ticked = (mono){ NOW_US * 1000 };
@@ -178,16 +195,42 @@ static void set_up(void)
 	s->runtime.lifeline = s->seats[0].lifeline;
 }
 
-void begin_till(void)
+static void begin_filled(void)
 {
 	s = model_take(sizeof(*s));
 	set_up();
-	must_hold(escrowed_ask(&s->seats[0], &s->tenants[0], BEFORE).verdict ==
+	must_hold(escrowed_ask(&s->seats[0], s->tenants[0], BEFORE).verdict ==
 	          GALE_ALLOW);
+}
+
+void begin_till(void)
+{
+	begin_filled();
 	hold(0);
 	hold(1);
-	must_hold(credit_units(load_relaxed(&s->tenants[0].till.purse)) ==
+	must_hold(credit_units(load_relaxed(&s->tenants[0]->till.purse)) ==
 	          LIMIT / 8 - 2 * HELD);
+}
+
+void begin_till_with_a_call(void)
+{
+	begin_filled();
+	hold(0);
+}
+
+void begin_till_without_cells(void)
+{
+	begin_filled();
+	for (int i = 0; i < SEATS; i++)
+		s->seats[i].number = CELLS_MOST;
+	hold(0);
+}
+
+void begin_till_unfenced(void)
+{
+	kernel_has_barriers = false;
+	begin_till_with_a_call();
+	kernel_has_barriers = true;
 }
 
 /* ---- Seats --------------------------------------------------------------------------- */
@@ -204,7 +247,7 @@ void till_seat_holds(void)
 {
 	struct gale_tenant_held other;
 
-	if (gale_tenant_hold(&s->seats[0], &s->tenants[0], HELD, &other, 0).verdict ==
+	if (gale_tenant_hold(&s->seats[0], s->tenants[0], HELD, &other, 0).verdict ==
 	    GALE_ALLOW)
 		s->committed[0] += HELD;
 }
@@ -228,7 +271,7 @@ void till_other_holds(void)
 {
 	struct gale_tenant_held other;
 
-	if (gale_tenant_hold(&s->seats[1], &s->tenants[0], HELD, &other, 0).verdict ==
+	if (gale_tenant_hold(&s->seats[1], s->tenants[0], HELD, &other, 0).verdict ==
 	    GALE_ALLOW)
 		s->committed[1] += HELD;
 }
@@ -238,9 +281,15 @@ void till_other_commits_less(void)
 	commit(1, 0);
 }
 
+/* The first seat's call, which its thread has handed over. */
+void till_other_ends_call(void)
+{
+	must_hold(gale_tenant_commit(&s->seats[1], &s->holds[0], 1) != GALE_ERR_HOLD);
+}
+
 void till_other_tenant_comes(void)
 {
-	must_hold(escrowed_ask(&s->seats[1], &s->tenants[1], COMES).verdict ==
+	must_hold(escrowed_ask(&s->seats[1], s->tenants[1], COMES).verdict ==
 	          GALE_ALLOW);
 	s->committed[1] += COMES;
 }
@@ -250,21 +299,29 @@ void till_other_turns_window(void)
 {
 	s->seats[1].ticked = (mono){ (NOW_US + WINDOW_US) * 1000 };
 	s->turned = true;
-	must_hold(escrowed_ask(&s->seats[1], &s->tenants[0], 1).verdict == GALE_ALLOW);
+	must_hold(escrowed_ask(&s->seats[1], s->tenants[0], 1).verdict == GALE_ALLOW);
 }
 
 /* As tenants.c does it. */
 UNCHECKED void till_is_closed(void)
 {
-	struct gale_tenant *tenant = &s->tenants[0];
+	struct gale_tenant *tenant = s->tenants[0];
 
 	latch_take(&s->budget.lock);
 	escrowed_empty(tenant);
 	escrow_remove(&tenant->locked.family->escrow, tenant->locked.number);
 	s->handles[tenant->locked.number] = NULL;
 	latch_drop(&s->budget.lock);
-	store_relaxed(&tenant->handle.closed, true);
 	s->closed = true;
+	store_relaxed(&tenant->handle.closed, true);
+	tenant_keep_while_held(tenant);
+	handle_drop(&tenant->handle);
+}
+
+void till_other_commits_and_closes(void)
+{
+	till_other_commits_less();
+	till_is_closed();
 }
 
 /* As tenants.c does it. */
@@ -273,14 +330,14 @@ UNCHECKED void till_budget_is_closed(void)
 	latch_take(&s->budget.lock);
 	s->budget.locked.closed = true;
 	for (int i = 0; i < TENANTS; i++)
-		escrowed_empty(&s->tenants[i]);
+		escrowed_empty(s->tenants[i]);
 	latch_drop(&s->budget.lock);
 }
 
 /* Begun while the budget was open. */
 void till_other_asks(void)
 {
-	(void)escrowed_ask(&s->seats[1], &s->tenants[1], COMES);
+	(void)escrowed_ask(&s->seats[1], s->tenants[1], COMES);
 }
 
 /* ---- What must be --------------------------------------------------------------------- */
@@ -291,10 +348,9 @@ UNCHECKED void till_has_all_units(void)
 	uint64_t used = BEFORE, debt;
 
 	latch_take(&s->budget.lock);
-	for (int i = 0; i < TENANTS; i++)
-		if (s->handles[s->tenants[i].locked.number])
-			escrowed_empty(&s->tenants[i]);
-	debt = s->closed ? 0 : s->escrow[s->tenants[0].locked.number].debt;
+	for (int i = s->closed; i < TENANTS; i++)
+		escrowed_empty(s->tenants[i]);
+	debt = s->closed ? 0 : s->escrow[s->tenants[0]->locked.number].debt;
 	must_hold(escrow_valid(escrow));
 	for (int i = 0; i < SEATS; i++)
 		used += s->committed[i] + s->holds[i].units;
@@ -306,9 +362,18 @@ UNCHECKED void till_has_all_units(void)
 	latch_drop(&s->budget.lock);
 }
 
+void till_lives_while_held(void)
+{
+	bool is_held = false;
+
+	for (int i = 0; i < SEATS; i++)
+		is_held |= s->holds[i].units > 0;
+	must_hold(s->gone == !is_held);
+}
+
 /* Holds look at nothing else of a budget that is closed. */
 void till_is_empty(void)
 {
 	for (int i = 0; i < TENANTS; i++)
-		must_hold(credit_units(load_relaxed(&s->tenants[i].till.purse)) == 0);
+		must_hold(credit_units(load_relaxed(&s->tenants[i]->till.purse)) == 0);
 }

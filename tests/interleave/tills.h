@@ -12,6 +12,10 @@
 
 /* A tenant that has units in its purse, and two calls that hold units of it; another one is absent. */
 void begin_till(void);
+/* One call holds units of it; the seats have no cells; the kernel makes no thread pass a fence. */
+void begin_till_with_a_call(void);
+void begin_till_without_cells(void);
+void begin_till_unfenced(void);
 
 /* One seat, with a call that has begun. */
 void till_seat_holds(void);
@@ -21,15 +25,19 @@ void till_seat_commits_more(void);
 /* Another seat: with the other call, for the other tenant, which comes, or in the next window. */
 void till_other_holds(void);
 void till_other_commits_less(void);
+void till_other_ends_call(void);
 void till_other_tenant_comes(void);
 void till_other_turns_window(void);
 /* The tenant is taken out. */
 void till_is_closed(void);
+void till_other_commits_and_closes(void);
 void till_budget_is_closed(void);
 void till_other_asks(void);
 
 /* As much counts as used as is held or was committed, and no more than the limit.  TILL-2, TENANT-8 */
 void till_has_all_units(void);
 void till_is_empty(void);
+/* The tenant, which was closed, is gone if its calls have ended, and not before.  TENANT-9 */
+void till_lives_while_held(void);
 
 #endif

@@ -70,7 +70,7 @@ judge() ( # JUDGE
 		done
 		;;
 	tills)
-		for program in 'hold, hold' 'hold, recall' 'commit, recall' 'commit, commit' 'commit, turn' 'commit, close tenant'; do
+		for program in 'hold, hold' 'hold, recall' 'commit, recall' 'commit, commit' 'commit, turn' 'commit, close tenant' 'end, close tenant'; do
 			run "${tests[$1]}" --program "$program"
 		done
 		;;
@@ -415,6 +415,12 @@ mutant face/escrowed.c 'who has more than its share keeps what its holds give ba
 	'	close_back(tenant); /* TENANT-8 */' '	(void)0;' tenants
 mutant face/tenant_hold.c 'units of the window before go back (TENANT-7)' \
 	'		back = units.units;' '		(void)0;' tenants
+mutant face/tenant_hold.c 'a tenant that is closed is gone under its holds (TENANT-9)' \
+	'is_held = !is_settled(tenant);' 'is_held = false;' tenants
+mutant face/tenant_hold.c 'a tenant stays whose last hold ends as it is closed (TENANT-9)' \
+	'		drop_settled(runtime);' '		(void)drop_settled;' tills
+mutant face/tenant_hold.c 'who closes a tenant makes nobody pass a fence (TENANT-9)' \
+	'	grace_pass(&runtime->grace); /* entered */' '	(void)0;' tills
 mutant engine/escrow.c 'a share is kept though the level has moved' \
 	'if (tenant->level != escrow->level) {' 'if (tenant->level == 0) {' tenants
 mutant engine/escrow_level.c 'a level is lowered below what was used' \

@@ -5,17 +5,22 @@
  *
  * The clock stands still unless the test moves it.
  */
+#define _POSIX_C_SOURCE 200809L
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <pthread.h>
 #include <string.h>
 
 #include <gale/tenants.h>
 
+#include "runtime/atomic.h"
 #include "tests/support/child.h"
+#include "tests/support/crew.h"
 #include "tests/support/house.h"
+#include "tests/support/length.h"
 #include "tests/support/must.h"
 
 #define WINDOW_US GALE_SECONDS(1)
@@ -565,6 +570,134 @@ static void another_seat_settles_a_hold(void **state)
 	assert_int_equal(used_by(s.a), 5);
 }
 
+#define SEATS_MOST 65 /* the last has no cell on any machine: SEAT-4 */
+
+/* Each of two seats settles what the other has held, also after its tenant was closed. */
+static void seats_without_a_cell_hold_and_settle(void **state)
+{
+	struct gale_tenant_held first, second, third;
+	struct gale_seat *seats[SEATS_MOST], *last;
+
+	(void)state;
+	for (int i = 0; i < SEATS_MOST; i++)
+		must(gale_join(s.house.runtime, &seats[i]) == GALE_ERR_OK);
+	last = seats[SEATS_MOST - 1];
+	fill_purse(1);
+	is_told(gale_tenant_hold(last, s.a, 2, &first, 0), GALE_ALLOW, GALE_WHY_OWN);
+	is_told(gale_tenant_hold(last, s.a, 3, &second, 0), GALE_ALLOW, GALE_WHY_OWN);
+	is_told(hold(s.a, 4, &third), GALE_ALLOW, GALE_WHY_OWN);
+	commit(&first, 1);
+	met(gale_tenant_commit(last, &third, 1), GALE_ERR_OK);
+	gale_tenant_close(s.a);
+	s.a = NULL;
+	met(gale_tenant_commit(last, &second, 1), GALE_ERR_TENANT);
+	for (int i = 0; i < SEATS_MOST; i++)
+		gale_leave(seats[i]);
+	assert_int_equal(left_of(s.house.seat, s.b), LIMIT - 1 - 3);
+}
+
+#define MANY 200 /* more than the graveyard has room for */
+
+static void open_and_close_many(void)
+{
+	struct gale_terms terms = { .weight = 1 };
+	struct gale_tenant *tenant;
+
+	for (int i = 0; i < MANY; i++) {
+		must(gale_tenant_open(s.budget, &terms, &tenant) == GALE_ERR_OK);
+		gale_tenant_close(tenant);
+	}
+}
+
+/* Its memory is taken as long as a call holds units of it, and no longer. */
+static void a_closed_tenant_lives_as_long_as_its_holds(void **state)
+{
+	_Atomic uint64_t *blocks = &s.house.allocator.blocks;
+	struct gale_tenant_held first, second;
+	uint64_t without;
+
+	(void)state;
+	is_told(hold(s.a, 2, &first), GALE_ALLOW, GALE_WHY_OWN);
+	is_told(hold(s.a, 2, &second), GALE_ALLOW, GALE_WHY_OWN);
+	commit(&first, 1);
+	gale_tenant_close(s.a);
+	s.a = NULL;
+	open_and_close_many();
+	without = load_relaxed(blocks) - 1;
+	met(gale_tenant_commit(s.house.seat, &second, 1), GALE_ERR_TENANT);
+	open_and_close_many();
+	assert_int_equal(load_relaxed(blocks), without);
+	assert_int_equal(left_of(s.house.seat, s.b), LIMIT - 2);
+}
+
+#define RACES LONG_OR_BRIEF(2000, 200)
+#define ENDERS 2   /* threads that end calls */
+#define RUNNERS 64 /* tenants, with a call for each of those threads */
+
+static struct {
+	struct gale_budget *budget;
+	struct gale_tenant *tenants[RUNNERS];
+	struct gale_tenant_held holds[ENDERS][RUNNERS];
+	pthread_barrier_t begins, ends; /* of a race */
+} race;
+
+static void end_calls(struct gale_seat *seat, unsigned who)
+{
+	pthread_barrier_wait(&race.begins);
+	for (int i = 0; i < RUNNERS; i++)
+		must(gale_tenant_commit(seat, &race.holds[who][i], 0) != GALE_ERR_HOLD);
+	pthread_barrier_wait(&race.ends);
+}
+
+static void open_and_close(struct gale_seat *seat)
+{
+	struct gale_terms terms = { .weight = 1 };
+
+	for (int i = 0; i < RUNNERS; i++) {
+		must(gale_tenant_open(race.budget, &terms, &race.tenants[i]) ==
+		     GALE_ERR_OK);
+		must(gale_tenant_ask(seat, race.tenants[i], 1).verdict == GALE_ALLOW);
+		for (int who = 0; who < ENDERS; who++)
+			must(gale_tenant_hold(seat, race.tenants[i], 1,
+			                      &race.holds[who][i], 0)
+			         .verdict == GALE_ALLOW);
+	}
+	pthread_barrier_wait(&race.begins);
+	for (int i = 0; i < RUNNERS; i++)
+		gale_tenant_close(race.tenants[i]);
+	pthread_barrier_wait(&race.ends);
+}
+
+static void end_or_close(void *arg, unsigned who)
+{
+	struct gale_seat *seat;
+
+	(void)arg;
+	must(gale_join(s.house.runtime, &seat) == GALE_ERR_OK);
+	for (int i = 0; i < RACES; i++)
+		if (who < ENDERS)
+			end_calls(seat, who);
+		else
+			open_and_close(seat);
+	gale_leave(seat);
+}
+
+/* Nothing is left behind: close_scene. */
+static void calls_end_as_their_tenants_are_closed(void **state)
+{
+	struct gale_budget_config config = { .limit = GALE_UNITS_MAX,
+		                             .window_us = WINDOW_US };
+
+	(void)state;
+	must(gale_budget_open(s.house.runtime, &config, &race.budget) == GALE_ERR_OK);
+	must(pthread_barrier_init(&race.begins, NULL, ENDERS + 1) == 0);
+	must(pthread_barrier_init(&race.ends, NULL, ENDERS + 1) == 0);
+	crew_run(ENDERS + 1, end_or_close, NULL);
+	must(pthread_barrier_destroy(&race.begins) == 0);
+	must(pthread_barrier_destroy(&race.ends) == 0);
+	gale_budget_close(race.budget);
+}
+
 static void a_runtime_that_is_closed_settles_nothing(void **state)
 {
 	struct gale_tenant_held held;
@@ -627,6 +760,9 @@ int main(void)
 		CASE(the_limit_is_lowered_under_a_hold),
 		CASE(terms_out_of_range_change_nothing),
 		CASE(another_seat_settles_a_hold),
+		CASE(seats_without_a_cell_hold_and_settle),
+		CASE(a_closed_tenant_lives_as_long_as_its_holds),
+		CASE(calls_end_as_their_tenants_are_closed),
 		CASE(a_runtime_that_is_closed_settles_nothing),
 		CASE(a_child_settles_nothing),
 	};
