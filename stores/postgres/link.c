@@ -302,9 +302,10 @@ static enum wire_reply_kind kind_of(enum postgres_result meaning)
 		return WIRE_TOLD;
 	case POSTGRES_OTHER_GENERATION:
 	case POSTGRES_DEADLOCK:
-	case POSTGRES_TIMED_OUT:
 	case POSTGRES_UNNAMED:
 		return WIRE_AGAIN; /* POSTGRES-2 */
+	case POSTGRES_TIMED_OUT:
+		return WIRE_NOT_NOW; /* it may be one job's row that somebody has locked */
 	case POSTGRES_WRONG:
 	case POSTGRES_NO_MEMORY:
 		return WIRE_WRONG;

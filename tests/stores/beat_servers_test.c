@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <setjmp.h>
 #include <cmocka.h>
+#include <libpq-fe.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -36,6 +37,7 @@
 #define SLEEP_NS UINT64_C(50000000)
 #define TURNS_MOST 400
 #define TRIES_MOST 20
+#define TOGETHER 8
 
 static struct both_servers both;
 static unsigned groups; /* so far: each test has one of its own */
@@ -465,6 +467,113 @@ static void many_groups_beat_at_once(void **state)
 	}
 }
 
+/* Beats of groups, or steps of keys, that go in one call. */
+struct together {
+	struct node node;
+	struct store_op ops[TOGETHER];
+	struct store_call calls[TOGETHER];
+	struct store_beat beats[TOGETHER];
+	char names[TOGETHER][32];
+};
+
+/* rule: NULL: they are of groups. */
+static void open_together(struct together *t, const struct rule *rule)
+{
+	groups++;
+	open_node(&t->node, 1, "a");
+	for (int i = 0; i < TOGETHER; i++) {
+		t->beats[i] = t->node.beat;
+		t->ops[i] = (struct store_op){ .verb = rule ? STORE_STEP : STORE_BEAT,
+			                       .key = (uint8_t *)t->names[i],
+			                       .beat = &t->beats[i],
+			                       .rule = rule,
+			                       .cost = 1 };
+		t->ops[i].key_len = (uint32_t)snprintf(t->names[i], sizeof(t->names[i]),
+		                                       "locked %u %d", groups, i);
+	}
+}
+
+static void begin_together(struct together *t, int but)
+{
+	for (int i = 0; i < TOGETHER; i++) {
+		if (i == but)
+			continue;
+		t->beats[i].report.seq++;
+		t->calls[i] = (struct store_call){
+			.op = &t->ops[i], .due = mono_after(now(&t->node), PATIENCE_NS)
+		};
+		t->node.store->ops->begin(&t->node.client, &t->calls[i]);
+	}
+}
+
+/* So many of them, but for one, which is not answered yet.  False: one came to nothing. */
+static bool end_together(struct together *t, int count, int but)
+{
+	bool all = true;
+
+	for (int done = 0; done < count;) {
+		struct store_call *call = store_take(&t->node.home);
+
+		if (!call) {
+			(void)t->node.store->ops->turn(&t->node.client, now(&t->node));
+			continue;
+		}
+		assert_true(but < 0 || call != &t->calls[but]);
+		all &= call->result == STORE_DONE;
+		done++;
+	}
+	return all;
+}
+
+/* By a transaction that takes its time. */
+static void one_that_is_locked_holds_up_no_other(struct together *t, const char *from)
+{
+	enum { LOCKED = 3 };
+	PGconn *conn;
+	PGresult *result;
+	char sql[128];
+
+	do
+		begin_together(t, -1);
+	while (!end_together(t, TOGETHER, -1)); /* it was in quarantine */
+	conn = PQconnectdb(postgres_server_address(both.postgres));
+	PQclear(PQexec(conn, "BEGIN"));
+	snprintf(sql, sizeof(sql), "SELECT FROM gale.%s = '%s' FOR UPDATE", from,
+	         t->names[LOCKED]);
+	result = PQexec(conn, sql);
+	must(PQntuples(result) == 1);
+	PQclear(result);
+	begin_together(t, -1);
+	assert_true(end_together(t, TOGETHER - 1, LOCKED));
+	begin_together(t, LOCKED);
+	assert_true(end_together(t, TOGETHER - 1, LOCKED));
+	PQclear(PQexec(conn, "ROLLBACK"));
+	PQfinish(conn);
+	assert_true(end_together(t, 1, -1));
+	close_node(&t->node);
+}
+
+static void a_group_that_is_locked_holds_up_no_other(void **state)
+{
+	static struct together t;
+
+	(void)state;
+	open_together(&t, NULL);
+	one_that_is_locked_holds_up_no_other(&t, "groups WHERE name");
+}
+
+static void a_key_that_is_locked_holds_up_no_other(void **state)
+{
+	static struct together t;
+	struct gale_rule config = gale_gcra(1000, GALE_SECONDS(1), 1000);
+	struct rule rule;
+
+	(void)state;
+	must(rule_compile(&config, &rule) == GALE_ERR_OK);
+	open_together(&t, &rule);
+	one_that_is_locked_holds_up_no_other(&t, "keys WHERE key");
+}
+
 /* Nobody knows whether it was done: the next one is no repetition. */
 static void a_beat_that_is_not_answered_is_late(void **state)
 {
@@ -584,6 +693,8 @@ int main(void)
 		cmocka_unit_test(
 		    settings_that_disagree_and_reports_that_are_none_are_said),
 		cmocka_unit_test(many_groups_beat_at_once),
+		cmocka_unit_test(a_group_that_is_locked_holds_up_no_other),
+		cmocka_unit_test(a_key_that_is_locked_holds_up_no_other),
 		cmocka_unit_test(a_beat_that_is_not_answered_is_late),
 		cmocka_unit_test(a_server_that_refuses_beats_grants_nothing),
 		cmocka_unit_test(a_script_that_is_gone_is_sent_again),
