@@ -50,19 +50,19 @@ local function forgotten_at(instant, lease)
 end
 
 -- A member, in words: m_ stands before what the group has, too, and r_ before what is reported.
-local function beat(key, leases, estimates, numbers, node, channel)
+local function beat(broken, key, leases, estimates, numbers, node, channel)
 	local found = try('HMGET', key, 'g', 'm' .. node)
 	local kept, own = found[1], found[2]
 	if found.err then return GARBLED end
-	local first, lost, lasted = call('ZRANGE', leases, '0', '1', 'WITHSCORES'), false, 0
-	if not kept or #kept ~= 272 or not first[1] and unpack('<d', kept, 169) > 0 then
+	local first = broken and {} or call('ZRANGE', leases, '0', '1', 'WITHSCORES')
+	local lost, lasted = broken, 0
+	if broken or not kept or #kept ~= 272 or own and #own ~= 128 or not first[1] and unpack('<d', kept, 169) > 0 then
 		if kept and #kept >= 72 then lasted = unpack('<d', kept, 41) end
 		if kept and #kept >= 264 then lasted = max(lasted, (unpack('<d', kept, 97))) end
 		if not (lasted >= 0 and lasted <= KEPT) then lasted = 0 end
-		lost = call('DEL', key, leases, estimates) > 0
+		lost = call('DEL', key, leases, estimates) > 0 or broken
 		kept, own, first = nil, nil, {}
 	end
-	if own and #own ~= 128 then return GARBLED end
 	local forgot = unpack('<d', numbers)
 	local r_incarnation, r_seq, r_epoch, r_generation, held, r_in_flight, r_weight, demand, r_busy,
 		r_estimate, r_limited, leaves, r_life, r_over = unpack(REPORT, numbers, 81)
@@ -316,9 +316,21 @@ local function beat(key, leases, estimates, numbers, node, channel)
 		beats, asks, lasts, probe_us, number)
 end
 
+-- Is the error one of what the group's keys hold?  Any other is the server's or the user's.
+local function is_of_keys(fault)
+	local said = type(fault) == 'table' and fault.err or fault
+	return find(said, 'WRONGTYPE', 1, true) or find(said, 'attempt to ', 1, true) or
+		find(said, 'bad argument ', 1, true) or find(said, 'value is not ', 1, true)
+end
+
 local reply = { ARGV[1], now }
 for i = 2, #KEYS, 3 do
 	local at = i - 2
-	reply[at / 3 + 3] = beat(KEYS[i], KEYS[i + 1], KEYS[i + 2], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6])
+	local done, told = pcall(beat, false, KEYS[i], KEYS[i + 1], KEYS[i + 2], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6])
+	if not done then
+		if not is_of_keys(told) then error(told, 0) end
+		told = beat(true, KEYS[i], KEYS[i + 1], KEYS[i + 2], ARGV[at + 4], ARGV[at + 5], ARGV[at + 6])
+	end
+	reply[at / 3 + 3] = told
 end
 return reply

@@ -69,6 +69,7 @@ local function claim(key, claims, numbers, name)
 
 	-- pool_begin
 	local length, instant, window, used, asked_with, claimed = unpack(POOL, kept or NO_POOL)
+	if not (instant <= LATEST) then return GARBLED end -- it may be no number
 	instant = max(instant, now)
 	local start = instant - fmod(instant, period)
 	local turned = length ~= period or start ~= window

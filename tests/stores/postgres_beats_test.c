@@ -197,6 +197,88 @@ static void run_fleet(uint64_t seed, uint64_t steps, struct beats_tally *tally)
 	beats_close(&b);
 }
 
+/* ---- Words that no beat leaves there ----------------------------------------------- */
+
+/* A beat of the group's node to each; the group's clock goes on by a millisecond. */
+static void tell(struct beats *b, const struct beats_said *said, const size_t *nodes,
+                 size_t count, struct group_grant *ret_grants)
+{
+	struct store_beat beats[TOGETHER];
+	struct remote_told told[TOGETHER];
+	struct remote_job jobs[TOGETHER];
+	char sql[128];
+
+	b->now_us += 1000;
+	snprintf(sql, sizeof(sql), "SET gale.test_now = %" PRIu64, b->now_us);
+	postgres_line_do(&line, sql);
+	for (size_t i = 0; i < count; i++) {
+		const struct beats_name *name = &b->groups[i].name;
+
+		beats[i] = beats_say(b, nodes[i], &said[i]);
+		jobs[i] = (struct remote_job){ .verb = REMOTE_BEAT,
+			                       .key = { name->bytes, name->len },
+			                       .beat = &beats[i] };
+	}
+	expect(b, postgres_line_call(&line, jobs, count, told) == POSTGRES_TOLD);
+	for (size_t i = 0; i < count; i++) {
+		expect(b, remote_explain_beat(&told[i], &beats[i]) == STORE_DONE);
+		expect(b, beats[i].grant.result == GROUP_GRANTED);
+		ret_grants[i] = beats[i].grant;
+	}
+}
+
+static void break_group(const struct beats *b, const char *sets)
+{
+	const struct beats_name *name = &b->groups[0].name;
+	char sql[TEXT_MOST];
+	size_t end =
+	    (size_t)sprintf(sql, "UPDATE gale.groups SET %s WHERE name = ", sets);
+
+	add_hex(sql + end, name->bytes, name->len);
+	postgres_line_do(&line, sql);
+}
+
+/* In one call a new node of the group that is broken, and the member of another group. */
+static void a_group_that_is_broken_is_quiet_and_costs_no_other(void)
+{
+	static const char *const breaks[] = {
+		"members = -1", /* and 0 with the new one */
+		"generation = 9223372036854775807",
+		"weights = 9223372036854775807",
+		"reserved = -9223372036854775808",
+	};
+	static const size_t first[] = { 1, 1 }, then[] = { 3, 1 };
+	static struct beats_tally tally;
+	static struct beats b;
+
+	for (size_t i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++) {
+		struct beats_said said[2] = { { .incarnation = 7, .seq = 1 },
+			                      { .incarnation = 7, .seq = 1 } };
+		struct group_grant grants[2];
+
+		postgres_line_do(&line, "TRUNCATE gale.groups, gale.members");
+		beats_open(&b, 1, NOW + GALE_DAYS(1), &tally);
+		tell(&b, said, first, 2, grants);
+		expect(&b, grants[0].share == BEATS_SHARE);
+		break_group(&b, breaks[i]);
+		said[0] = (struct beats_said){ .incarnation = 9, .seq = 1 };
+		said[1].seq = 2;
+		said[1].held = BEATS_SHARE;
+		said[1].generation = grants[1].generation;
+		tell(&b, said, then, 2, grants);
+		expect(&b, grants[1].share == BEATS_SHARE && grants[1].next == 0);
+		expect(&b, grants[0].share == 0 && grants[0].next > 0);
+		expect(&b, grants[0].members == 1 && grants[0].life == 10);
+		expect(&b, grants[0].lease_us == BEATS_LEASE);
+		said[0].seq = 2;
+		said[0].life = grants[0].life;
+		said[0].over = grants[0].next;
+		tell(&b, said, then, 1, grants);
+		expect(&b, grants[0].share == BEATS_SHARE && grants[0].members == 1);
+		beats_close(&b);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = 2, steps = 3000;
@@ -216,6 +298,7 @@ int main(int argc, char **argv)
 	    &line,
 	    "CREATE OR REPLACE FUNCTION gale.now_us() RETURNS bigint LANGUAGE sql"
 	    " VOLATILE AS $$SELECT current_setting('gale.test_now')::bigint$$");
+	a_group_that_is_broken_is_quiet_and_costs_no_other();
 	while (tally.beats < steps)
 		run_fleet(seed++, steps < STEPS_MOST ? steps : STEPS_MOST, &tally);
 	postgres_line_close(&line);

@@ -203,6 +203,41 @@ static void run_fleet(uint64_t seed, uint64_t steps, struct claims_tally *tally)
 	claims_close(&c);
 }
 
+/* Words that no claim leaves there: the pool is left as it is, and the other one of the call is served. */
+static void a_pool_that_is_broken_costs_no_other(void)
+{
+	static struct claims_tally tally;
+	static struct claims c;
+	struct remote_told told[2];
+	struct remote_job jobs[2];
+	char sql[1024];
+	size_t end;
+
+	postgres_line_do(&line, "TRUNCATE gale.pools, gale.tenants, gale.claims");
+	claims_open(&c, 1, NOW + GALE_DAYS(1), &tally);
+	claims_draw(&c);
+	snprintf(sql, sizeof(sql), "SET gale.test_now = %" PRIu64, c.now_us);
+	postgres_line_do(&line, sql);
+	for (size_t i = 0; i < 2; i++)
+		jobs[i] = (struct remote_job){
+			.verb = REMOTE_CLAIM,
+			.key = { c.pools[i].name.bytes, c.pools[i].name.len },
+			.claim = &c.claim,
+		};
+	expect(&c, postgres_line_call(&line, jobs, 2, told) == POSTGRES_TOLD);
+	expect(&c, told[0].code == REMOTE_DONE && told[1].code == REMOTE_DONE);
+	end = (size_t)sprintf(sql, "UPDATE gale.pools SET now_us = "
+	                           "9223372036854775807 WHERE name = '");
+	end += add_hex(sql + end, "\\x", c.pools[0].name.bytes, c.pools[0].name.len);
+	sprintf(sql + end, "'");
+	postgres_line_do(&line, sql);
+	expect(&c, postgres_line_call(&line, jobs, 2, told) == POSTGRES_TOLD);
+	expect(&c, told[0].code == REMOTE_GARBLED && told[1].code == REMOTE_DONE);
+	expect(&c, postgres_line_number(&line, "SELECT count(*) FROM gale.pools WHERE "
+	                                       "now_us = 9223372036854775807") == 1);
+	claims_close(&c);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = 7, steps = STEPS;
@@ -222,6 +257,7 @@ int main(int argc, char **argv)
 	    &line,
 	    "CREATE OR REPLACE FUNCTION gale.now_us() RETURNS bigint LANGUAGE sql"
 	    " VOLATILE AS $$SELECT current_setting('gale.test_now')::bigint$$");
+	a_pool_that_is_broken_costs_no_other();
 	while (tally.asks < steps)
 		run_fleet(seed++, steps < STEPS_MOST ? steps : STEPS_MOST, &tally);
 	postgres_line_close(&line);

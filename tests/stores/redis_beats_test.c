@@ -310,12 +310,8 @@ static void run_fleet(uint64_t seed, uint64_t steps, struct beats_tally *tally)
 
 /* ---- What somebody deleted, or an older version wrote ----------------------------- */
 
-#define LEASE GALE_SECONDS(2)
+#define LEASE BEATS_LEASE
 #define LONGER GALE_SECONDS(7)
-
-struct said {
-	uint64_t incarnation, seq, generation, held, life, over;
-};
 
 /* A fleet of which nothing is drawn. */
 static void open_bare(struct beats *b)
@@ -328,40 +324,28 @@ static void open_bare(struct beats *b)
 	b->group = &b->groups[0];
 }
 
-static struct group_grant tell(struct beats *b, size_t node, const struct said *said)
+static void hear(const struct beats *b, const struct remote_told *told,
+                 struct store_beat *beat)
+{
+	expect(b, remote_explain_beat(told, beat) == STORE_DONE);
+	expect(b, beat->grant.result == GROUP_GRANTED);
+}
+
+static struct group_grant tell(struct beats *b, size_t node,
+                               const struct beats_said *said)
 {
 	struct remote_told told;
 	struct remote_job job;
 	redisReply *reply;
 
-	b->beat = (struct store_beat){
-		.node = b->nodes[node].bytes,
-		.node_len = b->nodes[node].len,
-		.settings = { .law = GROUP_MEDIAN,
-		              .parts = GROUP_EQUAL,
-		              .start = 1,
-		              .floor = 1,
-		              .ceiling = 100,
-		              .lease_us = LEASE,
-		              .rotate_us = GALE_SECONDS(1) },
-		.report = { .incarnation = said->incarnation,
-		            .seq = said->seq,
-		            .generation = said->generation,
-		            .held = said->held,
-		            .weight = 1,
-		            .estimate = 10,
-		            .limited = 1,
-		            .life = said->life,
-		            .over = said->over },
-	};
+	b->beat = beats_say(b, node, said);
 	job = job_of(b);
 	reply = call(b, &job, 1, &told);
-	expect(b, remote_explain_beat(&told, &b->beat) == STORE_DONE);
+	hear(b, &told, &b->beat);
 	redis_reply_free(reply);
-	expect(b, b->beat.grant.result == GROUP_GRANTED);
 	return b->beat.grant;
 }
-#define TELL(b, node, ...) tell((b), (node), &(struct said){ __VA_ARGS__ })
+#define TELL(b, node, ...) tell((b), (node), &(struct beats_said){ __VA_ARGS__ })
 
 static void do_to(const struct beats *b, const char *kind, struct remote_bytes *words,
                   size_t count)
@@ -371,7 +355,7 @@ static void do_to(const struct beats *b, const char *kind, struct remote_bytes *
 	ask(b, kind, words, count);
 	redis_talk_send(&talk);
 	reply = redis_talk_hear(&talk);
-	expect(b, reply->type == REDIS_REPLY_INTEGER);
+	expect(b, reply->type != REDIS_REPLY_ERROR);
 	redis_reply_free(reply);
 }
 
@@ -441,6 +425,98 @@ static void a_group_of_an_older_version_is_quiet_for_the_longer_lease(void)
 	}
 }
 
+/* What no script writes: to the group of the first node. */
+static void break_group(const struct beats *b, int how)
+{
+	static const uint8_t short_words[8];
+	const struct beats_name *node = &b->nodes[3];
+	uint8_t member[1 + STORE_NODE_MAX] = "m";
+	double no_numbers[GROUP_WORDS];
+	struct remote_bytes set[3] = { text("SET"), text(""), text("x") };
+	struct remote_bytes ghost[4] = { text("ZADD"), text(""), text("0"),
+		                         text("ghost") };
+	struct remote_bytes put[4] = { text("HSET"), text("") };
+
+	memcpy(member + 1, node->bytes, node->len);
+	for (size_t i = 0; i < GROUP_WORDS; i++)
+		no_numbers[i] = 0.0 / 0.0;
+	switch (how) {
+	case 0:
+		do_to(b, REDIS_LEASES, set, 3);
+		break;
+	case 1:
+		do_to(b, REDIS_ESTIMATES, set, 3);
+		break;
+	case 2: /* a lease of a node that is no member */
+		do_to(b, REDIS_LEASES, ghost, 4);
+		break;
+	case 3:
+		put[2] = (struct remote_bytes){ member, 1 + node->len };
+		put[3] = (struct remote_bytes){ short_words, sizeof(short_words) };
+		do_to(b, REDIS_GROUP, put, 4);
+		break;
+	default:
+		put[2] = text("g");
+		put[3] =
+		    (struct remote_bytes){ (uint8_t *)no_numbers, sizeof(no_numbers) };
+		do_to(b, REDIS_GROUP, put, 4);
+	}
+}
+#define BREAKS 5
+
+/* In one call a new node of the group that is broken, and the member of another group. */
+static void expect_only_the_other_goes_on(struct beats *b, uint64_t generation)
+{
+	struct store_beat beats[2];
+	struct remote_job jobs[2];
+	struct remote_told told[2];
+	struct group_grant grant;
+	redisReply *reply;
+
+	for (size_t i = 0; i < 2; i++) {
+		const struct beats_said said[2] = { { .incarnation = 9, .seq = 1 },
+			                            { .incarnation = 7,
+			                              .seq = 2,
+			                              .held = 10,
+			                              .generation = generation } };
+
+		beats[i] = beats_say(b, i == 0 ? 3 : 1, &said[i]);
+		b->group = &b->groups[i];
+		jobs[i] = job_of(b);
+		jobs[i].beat = &beats[i];
+	}
+	reply = call(b, jobs, 2, told);
+	for (size_t i = 0; i < 2; i++)
+		hear(b, &told[i], &beats[i]);
+	redis_reply_free(reply);
+	expect(b, beats[1].grant.share == 10 && beats[1].grant.next == 0);
+	grant = beats[0].grant;
+	expect(b, grant.share == 0 && grant.next > 0 && grant.members == 1);
+	expect(b, grant.lease_us == LEASE);
+	b->group = &b->groups[0];
+	grant = TELL(b, 3, .incarnation = 9, .seq = 2, .life = grant.life,
+	             .over = grant.next);
+	expect(b, grant.share == 10 && grant.members == 1);
+}
+
+static void a_group_that_is_broken_is_quiet_and_costs_no_other(void)
+{
+	static struct beats b;
+
+	for (int how = 0; how < BREAKS; how++) {
+		struct group_grant grant;
+
+		open_with_one(&b);
+		b.group = &b.groups[1];
+		grant = TELL(&b, 1, .incarnation = 7, .seq = 1);
+		expect(&b, grant.share == 10);
+		b.group = &b.groups[0];
+		break_group(&b, how);
+		expect_only_the_other_goes_on(&b, grant.generation);
+		beats_close(&b);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = 1, steps = 20000;
@@ -463,6 +539,7 @@ int main(int argc, char **argv)
 		run_fleet(seed++, steps < STEPS_MOST ? steps : STEPS_MOST, &tally);
 	a_key_that_was_deleted_alone_spoils_nothing();
 	a_group_of_an_older_version_is_quiet_for_the_longer_lease();
+	a_group_that_is_broken_is_quiet_and_costs_no_other();
 	redis_talk_close(&user);
 	redis_talk_close(&talk);
 	redis_server_stop(&server);

@@ -205,11 +205,16 @@ static void run_fleet(uint64_t seed, uint64_t steps, struct claims_tally *tally)
 	claims_close(&c);
 }
 
+/* As a double, it is no number. */
+#define NO_NUMBER "\xff\xff\xff\xff\xff\xff\xff\xff"
+#define NO_NUMBERS NO_NUMBER NO_NUMBER NO_NUMBER NO_NUMBER NO_NUMBER NO_NUMBER
+
 /* What is no pool is left as it is. */
 static void what_is_no_pool_is_garbled(void)
 {
 	const char *const wrong[] = { "SET test:{b00}pool:g x",
-		                      "HSET test:{b00}pool:g p x" };
+		                      "HSET test:{b00}pool:g p x",
+		                      "HSET test:{b00}pool:g p " NO_NUMBERS };
 	static struct claims_tally tally;
 	static struct claims c;
 

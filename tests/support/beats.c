@@ -131,6 +131,31 @@ void beats_open(struct beats *b, uint64_t seed, uint64_t now_us,
 		draw_group(b, &b->groups[i]);
 }
 
+struct store_beat beats_say(const struct beats *b, size_t node,
+                            const struct beats_said *said)
+{
+	return (struct store_beat){
+		.node = b->nodes[node].bytes,
+		.node_len = b->nodes[node].len,
+		.settings = { .law = GROUP_MEDIAN,
+		              .parts = GROUP_EQUAL,
+		              .start = 1,
+		              .floor = 1,
+		              .ceiling = 100,
+		              .lease_us = BEATS_LEASE,
+		              .rotate_us = GALE_SECONDS(1) },
+		.report = { .incarnation = said->incarnation,
+		            .seq = said->seq,
+		            .generation = said->generation,
+		            .held = said->held,
+		            .weight = 1,
+		            .estimate = BEATS_SHARE,
+		            .limited = 1,
+		            .life = said->life,
+		            .over = said->over },
+	};
+}
+
 void beats_close(struct beats *b)
 {
 	groups_close(b->pattern);

@@ -75,6 +75,17 @@ struct beats {
 	struct group_nudge nudge; /* of the pattern's */
 };
 
+/* What a test's node says: of a group of the median, of which each has an equal part. */
+#define BEATS_LEASE GALE_SECONDS(2)
+#define BEATS_SHARE 10 /* of a node alone */
+
+struct beats_said {
+	uint64_t incarnation, seq, generation, held, life, over;
+};
+
+struct store_beat beats_say(const struct beats *beats, size_t node,
+                            const struct beats_said *said);
+
 void beats_open(struct beats *beats, uint64_t seed, uint64_t now_us,
                 struct beats_tally *tally);
 void beats_close(struct beats *beats);
