@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * memory.h -- the host's allocator, or malloc.
+ * memory.h -- the host's allocator, or malloc; or the kernel, for large blocks.
  *
  * To give a large block back takes the kernel long: up to 2 us a page.  Code that may not take
  * long gives malloc's pages back beforehand, some at a time (memory_thin).
@@ -15,6 +15,9 @@
 #include <stddef.h>
 
 #include <gale/gale.h>
+
+/* Blocks of so many bytes are not malloc's. */
+#define MEMORY_LARGE ((size_t)4 << 20)
 
 /* The allocator to use where the host gave none. */
 struct gale_allocator *memory_default(void);

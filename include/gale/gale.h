@@ -112,7 +112,7 @@ struct gale_config {
 	 * processor time: docs/host.md. */
 	uint32_t poll_us;
 	bool turns; /* no threads: your own loop calls gale_turn */
-	struct gale_allocator *allocator; /* NULL: malloc and free */
+	struct gale_allocator *allocator; /* NULL: malloc and free, or mmap */
 	struct gale_log *log;             /* NULL: nothing is logged */
 	/* NULL: gale reads UTC when the runtime is opened, and then adds the time that
 	 * CLOCK_BOOTTIME measures. */

@@ -1,23 +1,29 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * jemalloc_test.c -- an allocator that has to be told the size of what it frees.
+ * jemalloc_test.c -- an allocator that has to be told the size of what it frees, and the malloc of a
+ * host that gave none.
  *
  * sdallocx believes the size that it gets, and with a wrong one spoils its arena.  So a
  * head before each block remembers the size, as in sim/allocator.c; what goes to
  * sdallocx is what gale said, and jemalloc's own record of the block must agree.
  */
+#define _GNU_SOURCE
+#include <errno.h>
 #include <jemalloc/jemalloc.h>
 #include <setjmp.h>
 #include <stdalign.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
 #include <cmocka.h>
 
 #include <gale/gale.h>
 
 #include "runtime/atomic.h"
+#include "runtime/memory.h"
 #include "tests/support/must.h"
 
 struct host {
@@ -136,9 +142,66 @@ static void every_free_has_the_size_that_was_taken(void **state)
 	assert_int_equal(left_in(arena), 0);
 }
 
+/* ---- As malloc ------------------------------------------------------------------- */
+
+#define AN_ARENA ((size_t)16 << 20) /* jemalloc makes one of its own for as much */
+
+static long pages_touched(void)
+{
+	struct rusage usage;
+
+	must(getrusage(RUSAGE_THREAD, &usage) == 0);
+	return usage.ru_minflt;
+}
+
+/* Takes and gives one back; returns the pages that were touched meanwhile. */
+static long touched_by(size_t bytes)
+{
+	long before = pages_touched();
+	uint8_t *memory = memory_take_lines_raw(memory_default(), bytes);
+
+	must(memory);
+	memory[bytes / 2] = 1;
+	memory_give_lines(memory_default(), memory, bytes);
+	return pages_touched() - before;
+}
+
+/* Before the block, and in its middle: the first turn of a shard whose table is as large waits for no
+ * more.  All code has been used by then. */
+static void a_large_block_touches_few_pages(void **state)
+{
+	(void)state;
+	(void)touched_by(MEMORY_LARGE);
+	assert_in_range(touched_by(AN_ARENA), 2, 4);
+}
+
+static bool is_mapped(void *page)
+{
+	unsigned char resident;
+
+	return mincore(page, MEMORY_PAGE, &resident) == 0 || errno != ENOMEM;
+}
+
+static void a_large_block_is_zero_and_goes_back_to_the_kernel(void **state)
+{
+	size_t bytes = MEMORY_LARGE + 1;
+	uint8_t *memory = memory_take_raw(memory_default(), bytes);
+
+	(void)state;
+	must(memory);
+	assert_int_equal((uintptr_t)memory % MEMORY_PAGE, 0);
+	assert_int_equal(memory[0] | memory[bytes - 1], 0);
+	assert_true(is_mapped(memory) && is_mapped(memory + MEMORY_LARGE));
+	memory_give(memory_default(), memory, bytes);
+	assert_false(is_mapped(memory) || is_mapped(memory + MEMORY_LARGE));
+	assert_null(memory_take_raw(memory_default(), SIZE_MAX / 2));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_large_block_touches_few_pages),
+		cmocka_unit_test(a_large_block_is_zero_and_goes_back_to_the_kernel),
 		cmocka_unit_test(every_free_has_the_size_that_was_taken),
 	};
 
