@@ -94,14 +94,13 @@ static uint64_t pause_us(const struct lessor *lessor, const struct link *link)
 	return borrow_pause_us(link->own.window_us, lot % LOTS, LOTS);
 }
 
-static uint64_t wanted(struct lessor *lessor, const struct purse *purse,
+static uint64_t wanted(struct lessor *lessor, struct purse *purse,
                        const struct borrow_need *need)
 {
 	const struct link *link = link_of(lessor, purse->lender);
 	const struct borrow_terms terms = lessor_borrow_terms(link);
 	struct borrow_gap gap = {
-		.usual = sizer_usual(&purse->lender->sizing,
-		                     &purses_own(&lessor->purses, purse)->sizer,
+		.usual = sizer_usual(&purse->lender->sizing, purse_sizer(purse),
 		                     terms.capacity, purse->holders),
 		.least = need->least,
 		.trip_us = link->own.trip_ns / 1000,
@@ -121,7 +120,7 @@ static bool asks_for_next(const struct purse *purse, mono now)
 void lessor_fill_ahead(struct lessor *lessor, const struct errand *errand,
                        const struct borrow_need *need, struct lease_ask *ask, mono now)
 {
-	const struct purse *purse = errand->purse;
+	struct purse *purse = errand->purse;
 	const struct ahead *ahead = ahead_of(purse);
 	uint64_t lent = ahead ? load_relaxed(&ahead->lent) : 0;
 

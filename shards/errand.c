@@ -145,9 +145,9 @@ static struct borrow_need need_of(const struct errand *errand, mono now)
 
 /* A window that is over counts before the answer closes it: the first ask of the next is the one that
  * it says most about. */
-static union sizer sizer_of(struct lessor *lessor, struct purse *purse, mono now)
+static union sizer sizer_of(struct purse *purse, mono now)
 {
-	union sizer sizer = purses_own(&lessor->purses, purse)->sizer;
+	union sizer sizer = *purse_sizer(purse);
 
 	if (purse->ends.ns > 0 && mono_reached(now, purse->ends))
 		sizer_foresee(&purse->lender->sizing, &sizer, lessor_demand(purse));
@@ -158,7 +158,7 @@ static uint64_t size_of(struct lessor *lessor, struct purse *purse,
                         const struct borrow_terms *terms,
                         const struct borrow_need *need, mono now)
 {
-	union sizer sizer = sizer_of(lessor, purse, now);
+	union sizer sizer = sizer_of(purse, now);
 	struct borrow borrow = purses_borrow(&lessor->purses, purse);
 	struct sizer_view view = borrow_view(terms, &borrow, need, now);
 

@@ -177,8 +177,8 @@ void lessor_window_over(struct lessor *lessor, struct purse *purse)
 	uint64_t demand = spent_of(purse) + swap_relaxed(&purse->refused, 0);
 	struct lender *lender = purse->lender;
 
-	sizer_observe(&lender->sizing, &purses_own(&lessor->purses, purse)->sizer,
-	              lessor_hedge(lessor, purse), demand);
+	sizer_observe(&lender->sizing, purse_sizer(purse), lessor_hedge(lessor, purse),
+	              demand);
 	purse->taken = 0;
 }
 
@@ -443,8 +443,7 @@ static void note_left(struct lessor *lessor, const struct errand *errand,
 	if (!lessor_has_windows(lender) || answer->waits ||
 	    is_of_the_last(errand, next))
 		return;
-	sizer_hear(&lender->sizing, &purses_own(&lessor->purses, errand->purse)->sizer,
-	           &told);
+	sizer_hear(&lender->sizing, purse_sizer(errand->purse), &told);
 }
 
 /* In books, in the purse. */

@@ -9,7 +9,8 @@
  * be read together, and a reader that stalls between two steps does no harm.
  *
  *     line 0   whose it is, denial, credit     all that an ask of most keys touches
- *     line 1   most of the actor's books, where cells are, what a long key ends with
+ *     line 1   most of the actor's books, where cells are, what a long key ends with or, where
+ *              the key is short, what was learned of it
  *
  * An ask about a key that is not in the cache so waits for one line, and not for two.  Who
  * compares a name wants to write the credit, too: it loses nothing by meeting both at once.
@@ -88,6 +89,7 @@
 
 #include "engine/credit.h"
 #include "engine/rest.h"
+#include "engine/sizer.h"
 #include "runtime/atomic.h"
 #include "runtime/grace.h"
 #include "runtime/hot.h"
@@ -168,12 +170,17 @@ struct purse {
 		mono reset_at; /* where the store decides each: what it said by then is
 		                  of before the key was reset */
 	};
-	uint64_t taken;  /* units lent to this node under the tag, and not given back */
+	union {
+		uint64_t taken; /* units lent to this node under the tag, and not given
+		                   back */
+		struct retired retired; /* when it is out of the table */
+	};
 	uint32_t hash;   /* its low half: where it is at home */
 	uint32_t number; /* in its set */
 	union {
 		uint8_t tail[PURSE_NEAR - PURSE_HEAD]; /* of the key, if that is near */
 		uint8_t *far;                          /* all of it */
+		union sizer sizer; /* of a key that is all head (purse_sizer) */
 	} key;
 };
 

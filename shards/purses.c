@@ -31,10 +31,14 @@ static uint32_t hash_of(const struct hashes *self, const void *item)
 
 /* ---- Opening and closing --------------------------------------------------------- */
 
+static uint32_t chunks_in(uint32_t purses)
+{
+	return (purses + CHUNK_PURSES - 1) / CHUNK_PURSES;
+}
+
 static size_t chunks_bytes(const struct purses *set)
 {
-	return (set->own.max + CHUNK_PURSES - 1) / CHUNK_PURSES *
-	       sizeof(struct chunk *);
+	return chunks_in(set->own.max) * sizeof(struct chunk *);
 }
 
 static size_t ghosts_bytes(void)
@@ -110,14 +114,9 @@ static void free_parts(struct purses *set, struct purse *purse)
 	store_relaxed(&purse->split, 0);
 }
 
-/* The number of what was retired. */
-static uint32_t number_of(const struct retired *retired)
+static struct purse *purse_of(struct retired *retired)
 {
-	const struct purse_own *own =
-	    (const struct purse_own *)((const char *)retired -
-	                               offsetof(struct purse_own, retired));
-
-	return own->next;
+	return (struct purse *)((char *)retired - offsetof(struct purse, retired));
 }
 
 static bool is_split(const struct purse *purse)
@@ -129,27 +128,23 @@ static bool is_split(const struct purse *purse)
 static void free_number(void *self, struct retired *retired)
 {
 	struct purses *set = self;
-	uint32_t number = number_of(retired);
-	struct purse *purse = purses_at(set, number);
-	struct purse_own *own = purses_own(set, purse);
+	struct purse *purse = purse_of(retired);
 
 	set->own.evictor->gone(set->own.evictor, purse);
 	set->own.split -= is_split(purse);
 	free_parts(set, purse);
 	purse->lender = NULL;
-	own->next = set->own.free;
-	set->own.free = number; /* EVICT-1 */
+	purses_own(set, purse)->next = set->own.free;
+	set->own.free = purse->number; /* EVICT-1 */
 }
 
 /* At the end: its lender may be gone by now, and needs not be told. */
 static void close_number(void *self, struct retired *retired)
 {
-	struct purses *set = self;
-
-	free_parts(set, purses_at(set, number_of(retired)));
+	free_parts(self, purse_of(retired));
 }
 
-static void free_chunk(struct gale_allocator *allocator, struct chunk *chunk)
+static void free_rooms(struct gale_allocator *allocator, struct chunk *chunk)
 {
 	struct debts *debts = load_relaxed(&chunk->debts);
 	struct aheads *aheads = load_relaxed(&chunk->aheads);
@@ -157,7 +152,20 @@ static void free_chunk(struct gale_allocator *allocator, struct chunk *chunk)
 	if (aheads)
 		memory_give_lines(allocator, aheads, sizeof(*aheads));
 	memory_give(allocator, debts, debts ? sizeof(*debts) : 0);
-	memory_give_lines(allocator, chunk, sizeof(*chunk));
+	memory_give(allocator, chunk->sizers, sizeof(*chunk->sizers));
+}
+
+static void free_chunks(struct purses *set)
+{
+	uint32_t count = chunks_in(set->own.made), together;
+
+	for (uint32_t i = 0; i < count; i++)
+		free_rooms(set->own.allocator, set->chunks[i]);
+	for (uint32_t i = 0; i < count; i += together) {
+		together = set->chunks[i]->together;
+		memory_give_lines(set->own.allocator, set->chunks[i],
+		                  together * sizeof(struct chunk));
+	}
 }
 
 void purses_close(struct purses *set)
@@ -170,8 +178,7 @@ void purses_close(struct purses *set)
 		free_fading(set);
 	for (uint32_t i = 0; i < set->own.made; i++)
 		free_parts(set, purses_at(set, i));
-	for (uint32_t i = 0; i < set->own.made; i += CHUNK_PURSES)
-		free_chunk(allocator, set->chunks[i / CHUNK_PURSES]);
+	free_chunks(set);
 	table_close(&set->table, allocator);
 	memory_give(allocator, set->chunks, set->chunks ? chunks_bytes(set) : 0);
 	memory_give(allocator, set->own.ghosts, set->own.ghosts ? ghosts_bytes() : 0);
@@ -184,19 +191,19 @@ static struct ghost *ghost_of(struct purses *set, uint32_t hash)
 	return &set->own.ghosts[hash % GHOSTS];
 }
 
-static void remember(struct purses *set, const struct purse *purse)
+static void remember(struct purses *set, struct purse *purse)
 {
 	*ghost_of(set, purse->hash) =
 	    (struct ghost){ purse->hash, purse->lender->sizing.kind,
-		            purses_own(set, purse)->sizer };
+		            *purse_sizer(purse) };
 }
 
-static void recall(struct purses *set, const struct purse *purse)
+static void recall(struct purses *set, struct purse *purse)
 {
 	const struct ghost *ghost = ghost_of(set, purse->hash);
 
 	if (ghost->hash == purse->hash && ghost->kind == purse->lender->sizing.kind)
-		purses_own(set, purse)->sizer = ghost->sizer;
+		*purse_sizer(purse) = ghost->sizer;
 }
 
 /* ---- Evicting -------------------------------------------------------------------- */
@@ -208,13 +215,10 @@ static bool kill(const struct purses *set, struct purse *purse)
 
 static void put_away(struct purses *set, struct purse *purse)
 {
-	struct purse_own *own = purses_own(set, purse);
-
 	set->own.evictor->evict(set->own.evictor, purse); /* EVICT-3 */
 	remember(set, purse);
 	table_remove(&set->table, &set->own.hashes, purse);
-	own->next = purse->number;
-	limbo_add(&set->own.gone, &own->retired); /* EVICT-1 */
+	limbo_add(&set->own.gone, &purse->retired); /* EVICT-1 */
 }
 
 bool purses_evict(struct purses *set, struct purse *purse)
@@ -299,16 +303,40 @@ void purses_fade(struct purses *set)
 
 /* ---- Adding ---------------------------------------------------------------------- */
 
+static uint32_t smaller(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* EVICT-2 */
+static bool take_chunks(struct purses *set)
+{
+	uint32_t have = chunks_in(set->own.made);
+	uint32_t together = smaller(1 + have / CHUNKS_PART, CHUNKS_TOGETHER);
+
+	together = smaller(together, chunks_in(set->own.max) - have);
+	set->own.spare =
+	    memory_take_lines_raw(set->own.allocator, together * sizeof(struct chunk));
+	if (!set->own.spare)
+		return false;
+	set->own.spare->together = together;
+	set->own.spares = together;
+	return true;
+}
+
 /* The parts of its purses are cleared as each is made: all of it together is a dozen pages, whose
  * first touch takes the kernel long. */
 static bool make_chunk(struct purses *set)
 {
-	struct chunk *chunk = memory_take_lines_raw(set->own.allocator, sizeof(*chunk));
+	struct chunk *chunk;
 
-	if (!chunk)
+	if (set->own.spares == 0 && !take_chunks(set))
 		return false;
+	chunk = set->own.spare++;
+	set->own.spares--;
 	atomic_init(&chunk->debts, NULL);
 	atomic_init(&chunk->aheads, NULL);
+	chunk->sizers = NULL;
 	set->chunks[set->own.made / CHUNK_PURSES] = chunk;
 	return true;
 }
@@ -388,9 +416,21 @@ static bool put_far(struct purses *set, struct purse *purse,
 	return purse->key.far != NULL;
 }
 
+/* For what is learned of it.  Not cleared: a purse's part is, as it gets its key. */
+static bool make_room_for_sizers(struct purses *set, struct chunk *chunk)
+{
+	if (!chunk->sizers)
+		chunk->sizers =
+		    memory_take_raw(set->own.allocator, sizeof(*chunk->sizers));
+	return chunk->sizers != NULL;
+}
+
 static bool put_key(struct purses *set, struct purse *purse,
                     const struct purse_name *name)
 {
+	if (name->key_len > PURSE_HEAD &&
+	    !make_room_for_sizers(set, purse_chunk(purse)))
+		return false;
 	if (name->key_len <= PURSE_NEAR)
 		put_near(purse, name);
 	else if (!put_far(set, purse, name))
@@ -407,7 +447,7 @@ static void forget_debt(const struct purse *purse)
 		store_relaxed(debt, 0);
 }
 
-/* As new, but for its number. */
+/* As new, but for its number and its key. */
 static void wipe(struct purses *set, struct purse *purse)
 {
 	store_relaxed(&purse->credit, 0);
@@ -426,6 +466,7 @@ static void wipe(struct purses *set, struct purse *purse)
 	forget_debt(purse);
 	*purses_round(set, purse) = (struct purse_round){ 0 };
 	*purses_own(set, purse) = (struct purse_own){ .next = NUMBER_UNLISTED };
+	*purse_sizer(purse) = (union sizer){ 0 };
 }
 
 struct purse *purses_add(struct purses *set, const struct purse_name *name)

@@ -45,15 +45,10 @@
 
 /* What only the actor knows of a purse. */
 struct purse_own {
-	union {
-		union sizer sizer;
-		struct retired retired; /* when it is out of the table */
-	};
 	uint16_t errand; /* under way for it, or ERRAND_NONE */
 	uint8_t idle;    /* of struct borrow */
 	uint8_t life;    /* of the store's memory that the purse's told is of */
-	uint32_t next;   /* among the free, or those with credit, or NUMBER_UNLISTED; in
-	                    limbo, its own number */
+	uint32_t next;   /* among the free, or those with credit, or NUMBER_UNLISTED */
 };
 
 /* Where it is in the round of those with credit (look.c). */
@@ -77,6 +72,12 @@ struct debts {
 	_Atomic uint64_t of[CHUNK_PURSES];
 };
 
+/* What was learned of keys that are longer than a purse's head: of the others it lies where the
+ * rest of a key would. */
+struct sizers {
+	union sizer of[CHUNK_PURSES];
+};
+
 #define ERRAND_NONE 0
 #define NUMBER_UNLISTED UINT32_MAX
 #define NUMBER_LAST (UINT32_MAX - 1)
@@ -91,7 +92,22 @@ struct chunk {
 	struct purse_dues dues[CHUNK_PURSES];
 	_Atomic(struct debts *) debts;   /* NULL: none was ever owed */
 	_Atomic(struct aheads *) aheads; /* NULL: none was ever lent (ahead.h) */
+	struct sizers *sizers;           /* NULL: no key was ever so long */
+	uint32_t together; /* chunks of the block that begins with this one */
 };
+
+/* Of each key that a purse's head has room for: what stands in a chunk, its head apart.  A key takes
+ * the slots of a table besides, 16 to 32 bytes. */
+#define PURSE_BYTES                                                                    \
+	(sizeof(struct purse) + sizeof(struct purse_own) +                             \
+	 sizeof(struct purse_round) + sizeof(struct purse_dues))
+static_assert(PURSE_BYTES == 148 && sizeof(struct chunk) <= CHUNK_PURSES * 149,
+              "a key of 16 bytes takes at most 176, of a million of them");
+
+/* Of a chunk by itself malloc's part would be a page, or two: so those of a large set are taken
+ * together, as many as there are CHUNKS_PARTs of it already. */
+#define CHUNKS_TOGETHER 16
+#define CHUNKS_PART 8
 #define HALF_A_PAGE 2048
 static_assert(offsetof(struct chunk, purses) % (2 * HALF_A_PAGE) == HALF_A_PAGE,
               "half a page");
@@ -129,9 +145,11 @@ struct purses {
 		struct grace *grace;
 		struct evictor *evictor;
 		uint32_t max;
-		uint32_t made;  /* numbers that stand in chunks */
-		uint32_t split; /* purses that have cells */
-		uint32_t free;  /* the first free number, or NUMBER_LAST */
+		uint32_t made;       /* numbers that stand in chunks */
+		struct chunk *spare; /* the next of a block of chunks ... */
+		uint32_t spares;     /* ... of which so many are left */
+		uint32_t split;      /* purses that have cells */
+		uint32_t free;       /* the first free number, or NUMBER_LAST */
 		uint32_t hand;
 		bool barren; /* the hand has found nothing when it was there last */
 		struct limbo gone;   /* purses */
@@ -193,6 +211,14 @@ static inline struct chunk *purse_chunk(const struct purse *purse)
 
 	return (struct chunk *)((uintptr_t)(purse - at) -
 	                        offsetof(struct chunk, purses));
+}
+
+/* By the actor, of one that is in the table. */
+static inline union sizer *purse_sizer(struct purse *purse)
+{
+	return purse->key_len <= PURSE_HEAD
+	           ? &purse->key.sizer
+	           : &purse_chunk(purse)->sizers->of[purse->number % CHUNK_PURSES];
 }
 
 static inline _Atomic uint32_t *purse_dues(const struct purse *purse)

@@ -30,6 +30,11 @@ void *memory_take(struct gale_allocator *allocator, size_t bytes)
 	return model_take(bytes);
 }
 
+void *memory_take_raw(struct gale_allocator *allocator, size_t bytes)
+{
+	return memory_take(allocator, bytes);
+}
+
 void memory_give(struct gale_allocator *allocator, void *memory, size_t bytes)
 {
 	(void)allocator;

@@ -106,24 +106,23 @@ static void evict(struct evictor *self, struct purse *purse)
 	must(false);
 }
 
-/* Of a new chunk: one each of what the actor knows, of purses, and of their rounds and dues.  Of slots:
- * the head of those that are new, and two of those that are cleared. */
-static void an_addition_to_a_shard_does_a_part(void **state)
+static void additions_to_a_shard(uint64_t keys, uint16_t key_len,
+                                 const struct work *allowed)
 {
-	static const struct work allowed = { 6, 2, TABLE_CARRIES };
 	struct evictor evictor = { evict, evict };
 	struct lender lender = { .lending = LENDING_UNITS };
 	struct tally tally;
 	struct purses set = { 0 };
 	struct grace grace = { 0 };
 
-	(void)state;
 	tally_open(&tally);
 	grace_open(&grace);
-	must(purses_open(&set, &tally.fresh.allocator, &grace, &evictor, KEYS));
+	must(purses_open(&set, &tally.fresh.allocator, &grace, &evictor,
+	                 (uint32_t)keys));
 	set.own.hashes.of = counted_hash;
-	for (uint64_t id = 0; id < KEYS; id++) {
-		struct purse_name name = { &lender, (const uint8_t *)&id, sizeof(id),
+	for (uint64_t id = 0; id < keys; id++) {
+		uint64_t key[PURSE_NEAR / sizeof(id)] = { id };
+		struct purse_name name = { &lender, (const uint8_t *)key, key_len,
 			                   mixed(id) };
 
 		tally_begin(&tally);
@@ -134,7 +133,26 @@ static void an_addition_to_a_shard_does_a_part(void **state)
 	}
 	purses_close(&set);
 	grace_close(&grace);
-	tally_close(&tally, &allowed);
+	tally_close(&tally, allowed);
+}
+
+/* Of a new chunk: one each of what the actor knows, of purses, and of their rounds and dues.  Of slots:
+ * the head of those that are new, and two of those that are cleared. */
+static void an_addition_to_a_shard_does_a_part(void **state)
+{
+	static const struct work allowed = { 6, 2, TABLE_CARRIES };
+
+	(void)state;
+	additions_to_a_shard(KEYS, sizeof(uint64_t), &allowed);
+}
+
+/* Beside that, of the room for what is learned of long keys, a page of a block. */
+static void so_does_that_of_a_long_key(void **state)
+{
+	static const struct work allowed = { 7, 3, TABLE_CARRIES };
+
+	(void)state;
+	additions_to_a_shard(KEYS / 8, PURSE_NEAR, &allowed);
 }
 
 /* ---- The embedded store ---------------------------------------------------------- */
@@ -198,6 +216,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_addition_to_a_shard_does_a_part),
+		cmocka_unit_test(so_does_that_of_a_long_key),
 		cmocka_unit_test(an_addition_to_a_stripe_does_a_part),
 		cmocka_unit_test(an_answer_of_the_store_does_a_part),
 	};

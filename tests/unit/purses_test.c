@@ -134,6 +134,15 @@ static struct purse *add(struct world *world, unsigned which)
 	return purse;
 }
 
+static void add_plainly(struct world *world, unsigned which)
+{
+	struct purse_name name = name_of(which)->name;
+
+	name.hash = which * UINT64_C(0x9E3779B97F4A7C15) >> 16;
+	assert_non_null(purses_add(&world->purses, &name));
+	purses_turn(&world->purses);
+}
+
 static struct purse *find(struct world *world, unsigned which)
 {
 	return purses_find(&world->purses, &name_of(which)->name);
@@ -216,9 +225,10 @@ static void keys_are_told_apart_by_each_byte(void **state)
 	}
 }
 
-/* Whichever of its bytes another key differs in. */
-static void is_told_from_others(const struct purse *purse, struct named *named)
+/* Whichever of its bytes another key differs in, and whatever was learned of it. */
+static void is_told_from_others(struct purse *purse, struct named *named)
 {
+	memset(purse_sizer(purse), 0xa5, sizeof(union sizer));
 	assert_true(purse_is(purse, &named->name));
 	for (uint16_t i = 0; i < named->name.key_len; i++) {
 		named->key[i] ^= 1;
@@ -246,9 +256,10 @@ static void keys_of_any_length_are_kept(void **state)
 		name_it(&named, &units_lender, i, lengths[i]);
 		purse = purses_add(&world.purses, &named.name);
 		assert_int_equal(purse->key_len, lengths[i]);
-		if (i > 0) /* the first takes a chunk */
-			assert_int_equal(world.allocator.blocks - blocks,
-			                 lengths[i] > PURSE_NEAR);
+		/* The first takes a chunk, and the first that is long room for sizers. */
+		assert_int_equal(world.allocator.blocks - blocks,
+		                 (i == 0) + (lengths[i] == PURSE_HEAD + 1) +
+		                     (lengths[i] > PURSE_NEAR));
 		is_told_from_others(purse, &named);
 		purse_copy_key(purse, (uint8_t *)copy.key);
 		assert_memory_equal(copy.key, named.key, lengths[i]);
@@ -520,25 +531,110 @@ static void a_new_purse_is_as_new(void **state)
 
 /* ---- Ghosts ---------------------------------------------------------------------- */
 
-static void what_was_learned_is_recalled(void **state)
+/* By one purse, whose keys are short and long in turn. */
+static void is_learned_and_recalled(unsigned which, unsigned other)
 {
 	struct world world;
 	struct purse *purse;
 
-	(void)state;
 	world_init(&world);
 	assert_true(world_open(&world, 1));
-	purse = add(&world, 1);
-	purses_own(&world.purses, purse)->sizer.learned.windows = 12;
-	purse = add(&world, 2);
-	assert_int_equal(purses_own(&world.purses, purse)->sizer.learned.windows, 0);
-	purse = add(&world, 1);
-	assert_int_equal(purses_own(&world.purses, purse)->sizer.learned.windows, 12);
-	purse = add(&world, 1 + GHOSTS); /* of the same place, and another hash */
-	assert_int_equal(purses_own(&world.purses, purse)->sizer.learned.windows, 0);
-	purse = add(&world, 1); /* now its ghost is that one's */
-	assert_int_equal(purses_own(&world.purses, purse)->sizer.learned.windows, 0);
+	purse = add(&world, which);
+	purse_sizer(purse)->learned.windows = 12;
+	purse = add(&world, other);
+	assert_int_equal(purse_sizer(purse)->learned.windows, 0);
+	purse = add(&world, which);
+	assert_int_equal(purse_sizer(purse)->learned.windows, 12);
+	purse = add(&world, which + GHOSTS); /* of the same place, and another hash */
+	assert_int_equal(purse_sizer(purse)->learned.windows, 0);
+	purse = add(&world, which); /* now its ghost is that one's */
+	assert_int_equal(purse_sizer(purse)->learned.windows, 0);
 	world_close(&world);
+}
+
+static void what_was_learned_is_recalled(void **state)
+{
+	(void)state;
+	assert_int_not_equal(name_of(1)->name.key_len, name_of(3)->name.key_len);
+	is_learned_and_recalled(1, 2);
+	is_learned_and_recalled(1, 3);
+	is_learned_and_recalled(3, 1);
+	is_learned_and_recalled(3, 6);
+}
+
+static void what_was_learned_is_of_each_key_alone(void **state)
+{
+	struct world world;
+
+	(void)state;
+	world_init(&world);
+	assert_true(world_open(&world, MOST));
+	fill(&world, MOST);
+	for (unsigned i = 0; i < MOST; i++)
+		purse_sizer(find(&world, i))->learned.middle = i;
+	for (unsigned i = 0; i < MOST; i++)
+		assert_true(purse_sizer(find(&world, i))->learned.middle == i);
+	world_close(&world);
+}
+
+/* ---- Bytes of a key -------------------------------------------------------------- */
+
+#define MANY (1 << 17)  /* half of a table's slots: a key takes 16 bytes of these */
+#define BYTES_SHORT 166 /* of a key of at most PURSE_HEAD bytes */
+#define BYTES_NEAR 182  /* of one of at most PURSE_NEAR bytes */
+#define BLOCKS (MANY / 2000)
+
+/* When all that the table has outgrown is given back. */
+static void takes_at_most(uint16_t key_len, uint64_t bytes, uint64_t blocks)
+{
+	struct world world;
+	double each;
+
+	world_init(&world);
+	assert_true(world_open(&world, MANY));
+	for (unsigned i = 0; i < MANY; i++) {
+		struct named named;
+
+		name_it(&named, &units_lender, i, key_len);
+		named.name.hash = i * UINT64_C(0x9E3779B97F4A7C15) >> 16;
+		assert_non_null(purses_add(&world.purses, &named.name));
+		purses_turn(&world.purses);
+		purses_fade(&world.purses);
+	}
+	while (purses_turn(&world.purses) || purses_fades(&world.purses))
+		purses_fade(&world.purses);
+	each = (double)world.allocator.bytes / MANY;
+	printf("a key of %u bytes takes %.1f bytes, all of them %lu blocks\n", key_len,
+	       each, (unsigned long)world.allocator.blocks);
+	assert_true(each <= (double)bytes);
+	assert_in_range(world.allocator.blocks, 1, blocks);
+	world_close(&world);
+}
+
+/* Blocks are few, as malloc's part of a large one is up to two pages. */
+static void a_key_takes_so_many_bytes(void **state)
+{
+	(void)state;
+	takes_at_most(8, BYTES_SHORT, BLOCKS);
+	takes_at_most(PURSE_HEAD, BYTES_SHORT, BLOCKS);
+	takes_at_most(PURSE_NEAR, BYTES_NEAR, BLOCKS + MANY / CHUNK_PURSES);
+}
+
+/* Chunks are taken together, but no more than there may be purses for.  EVICT-2 */
+static void no_chunk_is_taken_in_vain(void **state)
+{
+	(void)state;
+	for (uint32_t most = 1; most <= 30 * CHUNK_PURSES; most += 777) {
+		struct world world;
+
+		world_init(&world);
+		assert_true(world_open(&world, most));
+		for (unsigned i = 0; i < most; i++)
+			add_plainly(&world, i);
+		assert_int_equal(world.purses.own.spares, 0);
+		assert_true(purses_valid(&world.purses));
+		world_close(&world);
+	}
 }
 
 /* ---- Blocks ---------------------------------------------------------------------- */
@@ -597,15 +693,6 @@ int madvise(void *at, size_t bytes, int advice)
 	if (thinned.refuses)
 		return -1;
 	return (int)syscall(SYS_madvise, at, bytes, advice);
-}
-
-static void add_plainly(struct world *world, unsigned which)
-{
-	struct purse_name name = name_of(which)->name;
-
-	name.hash = which * UINT64_C(0x9E3779B97F4A7C15) >> 16;
-	assert_non_null(purses_add(&world->purses, &name));
-	purses_turn(&world->purses);
 }
 
 /* Until slots that are large enough have been left behind; returns how large they are. */
@@ -930,6 +1017,9 @@ int main(void)
 		cmocka_unit_test(closing_does_not_call_the_evictor),
 		cmocka_unit_test(a_new_purse_is_as_new),
 		cmocka_unit_test(what_was_learned_is_recalled),
+		cmocka_unit_test(what_was_learned_is_of_each_key_alone),
+		cmocka_unit_test(a_key_takes_so_many_bytes),
+		cmocka_unit_test(no_chunk_is_taken_in_vain),
 		cmocka_unit_test(blocks_wait_for_readers_too),
 		cmocka_unit_test(what_a_table_has_outgrown_is_given_back_in_pieces),
 		cmocka_unit_test(or_as_a_whole),
