@@ -7,6 +7,7 @@
  *
  *     something spent ............... ask ahead, if the rest lasts for less than two more looks
  *     nothing spent ................. give back, after an eighth of the window
+ *     the same, and calls are few ... give back, after a half of it
  *     denied, and others have some .. ask again after 1, 2, 4, ... looks
  *     nothing in hand, not denied ... who asks next asks the store: no need to watch
  *     units ahead, and a new window . ask for it, if something was spent; if nothing was for an
@@ -18,6 +19,8 @@
 
 #define IDLE_PARTS 8 /* of a window: idle for one of them is idle */
 #define IDLE_LOOKS_MOST UINT8_MAX
+#define PATIENCE 4 /* times as long: calls that are further apart are two in a window */
+#define FEW_CALLS 8 /* that come evenly: looks may lie between two of them */
 #define HOPES_MOST 8
 #define PAUSE_PARTS 512 /* of a window: the shortest pause; the longest is twice that */
 #define SLACK_PARTS 64  /* of a window: an actor may be late by so much */
@@ -39,6 +42,14 @@ static uint64_t larger(uint64_t a, uint64_t b)
 static uint64_t less(uint64_t a, uint64_t b)
 {
 	return a > b ? a - b : 0;
+}
+
+/* Looks without a taker that make units idle.  BORROW-2 */
+static uint64_t idle_looks(const struct borrow_terms *terms)
+{
+	uint64_t looks = terms->window_us / IDLE_PARTS * 1000 / terms->look_ns;
+
+	return smaller(larger(looks, 1), IDLE_LOOKS_MOST);
 }
 
 /* ---- How much to ask for ------------------------------------------------------------ */
@@ -95,6 +106,18 @@ struct borrow_ask borrow_ask(const struct borrow_terms *terms,
 	};
 }
 
+/* A node that has just given idle units back has been idle for so many looks.  If its calls are few,
+ * each of them would make a trip, and one to give back.  Demand that has come back asks for more. */
+void borrow_lack(const struct borrow_terms *terms, struct borrow *self,
+                 const struct borrow_need *need, const struct borrow_ask *ask, mono now)
+{
+	bool came_back =
+	    self->idle >= idle_looks(terms) && !mono_reached(now, need->ends);
+
+	if (came_back && need->denied == 0 && ask->want <= FEW_CALLS * need->least)
+		self->is_patient = true; /* BORROW-7 */
+}
+
 /* ---- Units ahead --------------------------------------------------------------------- */
 
 uint64_t borrow_pause_us(uint64_t window_us, uint64_t lot, uint64_t lots)
@@ -149,14 +172,6 @@ unsigned borrow_turned(struct borrow *self, const struct borrow_turn *turn)
 }
 
 /* ---- What an answer means ----------------------------------------------------------- */
-
-/* Looks without a taker that make units idle.  BORROW-2 */
-static uint64_t idle_looks(const struct borrow_terms *terms)
-{
-	uint64_t looks = terms->window_us / IDLE_PARTS * 1000 / terms->look_ns;
-
-	return smaller(larger(looks, 1), IDLE_LOOKS_MOST);
-}
 
 /* How many times as long as in a small fleet. */
 static uint64_t patience(const struct borrow_terms *terms, const struct borrow *self)
@@ -249,6 +264,7 @@ struct borrow_orders borrow_hear(const struct borrow_terms *terms, struct borrow
 		orders.what = BORROW_SLEEP;
 		orders.until = mono_after(answer->sent, grant->lasts_us * 1000);
 	} else if (denies(terms, answer)) {
+		self->is_patient = false; /* BORROW-7 */
 		orders.what = BORROW_DENY | hope_or_not(terms, self, grant->others);
 		orders.until = after_wait(terms, answer, wait_us);
 		orders.beyond = grant->left + 1;
@@ -310,6 +326,21 @@ static unsigned may_ask(const struct borrow_sight *sight, unsigned what)
 	return BORROW_WATCH | (sight->asked || sight->down ? 0 : what);
 }
 
+/* No unit was taken since the last look.  BORROW-2, BORROW-7 */
+static unsigned look_at_idle(const struct borrow_terms *terms, struct borrow *self,
+                             const struct borrow_sight *sight)
+{
+	bool waits = self->is_patient && !sight->turned;
+	uint64_t most = idle_looks(terms) * (waits ? PATIENCE : 1);
+
+	if (++self->idle < smaller(most, IDLE_LOOKS_MOST))
+		return BORROW_WATCH;
+	if (sight->turned)
+		return may_ask(sight, BORROW_CLAIM);
+	self->is_patient = false;
+	return BORROW_GIVE_BACK;
+}
+
 static unsigned look_at_hand(const struct borrow_terms *terms, struct borrow *self,
                              const struct borrow_sight *sight, mono now)
 {
@@ -322,9 +353,7 @@ static unsigned look_at_hand(const struct borrow_terms *terms, struct borrow *se
 	if (terms->carry_over || sight->in_debt)
 		return BORROW_WATCH;
 	if (!is_first && spent == 0)
-		return ++self->idle < idle_looks(terms) ? BORROW_WATCH
-		       : sight->turned                  ? may_ask(sight, BORROW_CLAIM)
-		                                        : BORROW_GIVE_BACK;
+		return look_at_idle(terms, self, sight);
 	self->idle = 0;
 	if (spent > 0 && sight->turned)
 		return may_ask(sight, BORROW_ASK_AHEAD);

@@ -5,6 +5,7 @@
  *
  *     event                                       orders
  *     an errand is about to be sent (ask) ....... how much to ask for, and how much must come
+ *     it is for calls that wait (lack) .......... keep idle units for longer, if some went back
  *     the store has answered (hear) ............. remember a denial; or sleep until the window
  *                                                 turns
  *     those who could be served are (served) .... ask again for the rest, or keep them out; give
@@ -22,8 +23,8 @@
  *   BORROW-1  An ask is for at least what the smallest of the costs that wait lacks, so that what
  *             comes helps somebody; and beyond that for no more than a word of credit has room
  *             for, or than a batch where units carry over. (L5, L14)
- *   BORROW-2  What nobody has taken for an eighth of the window goes back, unless it carries
- *             over or there is a debt to pay. (L6)
+ *   BORROW-2  What nobody has taken for an eighth of the window, or for a half by BORROW-7, goes
+ *             back, unless it carries over or there is a debt to pay. (L6)
  *   BORROW-3  A denial is what the store said it was: of the terms that are in force, of more
  *             than it had left, and until when it said so, counted from the sending.  A meter
  *             that lent something denies nothing. (L7, L15)
@@ -37,6 +38,9 @@
  *             (L11)
  *   BORROW-6  Units ahead are asked for as many as a steady caller spends until the first answer of
  *             the next window can have come, while the store has enough for all. (L16)
+ *   BORROW-7  A node whose idle units went back, and which asks for those of a few calls within the
+ *             same window, keeps idle units for a half of the window from then on, until the store
+ *             has too little, or they go back for all that. (L16)
  *
  * Threads   Pure: any, on different states.
  */
@@ -49,7 +53,7 @@
 #include "engine/sizer.h"
 
 #define BORROW_UNSEEN CREDIT_UNITS_MAX /* more are not told apart */
-#define BORROW_WAIT_MOST 2048
+#define BORROW_WAIT_MOST 2048u
 #define BORROW_HOLDERS_MOST 4095u /* more are not told apart */
 #define BORROW_HOPERS 32          /* among so many nodes a node waits twice as long, */
 #define BORROW_WORTH 32           /* unless there are so many units for each of them */
@@ -73,6 +77,7 @@ struct borrow {
 	uint8_t hopes; /* times in a row that the store had too few, and others held
 	                    units; 0: it is not asked again for that */
 	uint16_t holders; /* nodes with units out, as the store said last */
+	bool is_patient;  /* its calls are more than an eighth of a window apart */
 };
 
 enum {
@@ -123,6 +128,11 @@ struct sizer_view borrow_view(const struct borrow_terms *terms,
 /* size: what the sizer says. */
 struct borrow_ask borrow_ask(const struct borrow_terms *terms,
                              const struct borrow_need *need, uint64_t size);
+
+/* The same errand is for calls that found too little in hand. */
+void borrow_lack(const struct borrow_terms *terms, struct borrow *self,
+                 const struct borrow_need *need, const struct borrow_ask *ask,
+                 mono now);
 
 /* ---- Units ahead ------------------------------------------------------------------- */
 

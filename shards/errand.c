@@ -167,6 +167,16 @@ static uint64_t size_of(struct lessor *lessor, struct purse *purse,
 	                  &view);
 }
 
+static void note_lack(struct lessor *lessor, struct purse *purse,
+                      const struct borrow_terms *terms, const struct borrow_need *need,
+                      const struct borrow_ask *ask, mono now)
+{
+	struct borrow borrow = purses_borrow(&lessor->purses, purse);
+
+	borrow_lack(terms, &borrow, need, ask, now);
+	purses_keep_borrow(&lessor->purses, purse, &borrow);
+}
+
 static void fill_ask(struct lessor *lessor, struct errand *errand,
                      struct lease_ask *ask, mono now)
 {
@@ -183,6 +193,7 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
 	                  errand->claims  ? 1
 	                  : queues(purse) ? size_of(lessor, purse, &terms, &need, now)
 	                                  : need.waiting);
+	note_lack(lessor, purse, &terms, &need, &said, now);
 	errand->want = said.want;
 	errand->least = said.least;
 	errand->changes = link->own.changes;

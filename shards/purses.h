@@ -54,9 +54,11 @@ struct purse_own {
 /* Where it is in the round of those with credit (look.c). */
 struct purse_round {
 	uint32_t seen : CREDIT_UNIT_BITS;      /* of struct borrow ... */
-	uint32_t wait : 32 - CREDIT_UNIT_BITS; /* ... and its .wait */
+	uint32_t wait : 31 - CREDIT_UNIT_BITS; /* ... its .wait */
+	uint32_t is_patient : 1;               /* ... and its .is_patient */
 	uint32_t before; /* the purse to be looked at before this one */
 };
+static_assert(BORROW_WAIT_MOST == 1 << (31 - CREDIT_UNIT_BITS), "it fits");
 
 /* For who keeps units that may go back (kept.h): the actor's word, which any thread reads. */
 struct purse_dues {
@@ -188,6 +190,7 @@ static inline struct borrow purses_borrow(const struct purses *set,
 	return (struct borrow){
 		.seen = purses_round(set, purse)->seen,
 		.wait = purses_round(set, purse)->wait,
+		.is_patient = purses_round(set, purse)->is_patient,
 		.idle = purses_own(set, purse)->idle,
 		.hopes = purse->hopes,
 		.holders = purse->holders,
@@ -198,7 +201,8 @@ static inline void purses_keep_borrow(const struct purses *set, struct purse *pu
                                       const struct borrow *borrow)
 {
 	purses_round(set, purse)->seen = borrow->seen & BORROW_UNSEEN;
-	purses_round(set, purse)->wait = borrow->wait % BORROW_WAIT_MOST;
+	purses_round(set, purse)->wait = borrow->wait & (BORROW_WAIT_MOST - 1);
+	purses_round(set, purse)->is_patient = borrow->is_patient;
 	purses_own(set, purse)->idle = borrow->idle;
 	purse->hopes = borrow->hopes & 15u;
 	purse->holders = borrow->holders & BORROW_HOLDERS_MOST;

@@ -215,7 +215,13 @@ mutant engine/borrow.c 'who got some is not asked for again (BORROW-4)' \
 mutant engine/borrow.c 'who asks again takes what is too little (BORROW-1)' \
 	'need->least > 0 ? need->least : need->denied' 'need->least + 0 * need->denied' leases
 mutant engine/borrow.c 'what is idle stays (BORROW-2)' \
-	'++self->idle < idle_looks(terms)' 'idle_looks(terms) > 0' leases
+	'++self->idle < smaller(most, IDLE_LOOKS_MOST)' 'most > 0' leases
+mutant engine/borrow.c 'units go back between two of a few calls (BORROW-7)' \
+	'self->is_patient = true; /* BORROW-7 */' 'self->is_patient = false;' leases
+mutant engine/borrow.c 'demand that comes back keeps what it leaves (BORROW-7)' \
+	'ask->want <= FEW_CALLS * need->least' 'ask->want > 0' leases
+mutant engine/borrow.c 'who keeps idle units keeps them where others lack some (BORROW-7)' \
+	'self->is_patient = false; /* BORROW-7 */' '' leases
 mutant shards/ahead.c 'books begin without what was lent ahead (AHEAD-3)' \
 	'purse->taken += lent; /* AHEAD-3 */' '' leases
 mutant shards/ahead.c 'units ahead live a window longer (AHEAD-1)' \

@@ -480,6 +480,108 @@ static void idle_units_go_back_after_an_eighth(void **state)
 	}
 }
 
+/* Units come, and no call takes any: looks until they go back. */
+static int looks_to_return(const struct borrow_terms *terms, struct borrow *self)
+{
+	borrow_get(self);
+	for (int looks = 0; looks < 1000; looks++)
+		if (look(terms, self, (struct borrow_sight){ .left = 9 }) ==
+		    BORROW_GIVE_BACK)
+			return looks;
+	return 1000;
+}
+
+static const struct borrow_need lacks = { .waiting = 1,
+	                                  .least = 1,
+	                                  .ends = { UINT64_C(2) << 40 } };
+
+static void lack(struct borrow *self, struct borrow_need need, uint64_t want, mono now)
+{
+	struct borrow_ask ask = { .want = want, .least = 1 };
+
+	borrow_lack(&window, self, &need, &ask, now);
+}
+
+/* BORROW-7 */
+static void what_went_back_in_vain_is_kept_for_longer(void **state)
+{
+	struct borrow self = fresh();
+	(void)state;
+
+	assert_int_equal(looks_to_return(&window, &self), IDLE_LOOKS);
+	lack(&self, lacks, 8, start);
+	assert_int_equal(looks_to_return(&window, &self), 4 * IDLE_LOOKS);
+	/* It is idle for all that. */
+	assert_false(self.is_patient);
+	assert_int_equal(looks_to_return(&window, &self), IDLE_LOOKS);
+}
+
+/* BORROW-7: a node that has spent all asks, too; so does one for nobody in particular, or for a call that
+ * was refused, or for many calls, and the next window is another. */
+static void what_was_not_missed_is_not_kept_for_longer(void **state)
+{
+	struct borrow self = { .seen = 9, .idle = IDLE_LOOKS - 1 };
+	struct borrow_need need = lacks;
+	(void)state;
+
+	lack(&self, need, 8, start);
+	assert_false(self.is_patient);
+	self.idle = IDLE_LOOKS;
+	need.least = 0;
+	lack(&self, need, 8, start);
+	assert_false(self.is_patient);
+	need = lacks;
+	need.denied = 1;
+	lack(&self, need, 8, start);
+	assert_false(self.is_patient);
+	need = lacks;
+	lack(&self, need, 8, need.ends);
+	assert_false(self.is_patient);
+	lack(&self, need, 9, start);
+	assert_false(self.is_patient);
+	lack(&self, need, 8, start);
+	assert_true(self.is_patient);
+}
+
+/* BORROW-7: others want what this node would keep. */
+static void nobody_is_patient_where_there_is_too_little(void **state)
+{
+	struct lease_grant enough = granted(10, 3, 2), few = granted(4, 0, 2);
+	struct borrow_answer answer = answer_of(&enough);
+	struct borrow self = { .is_patient = true };
+	(void)state;
+
+	borrow_hear(&window, &self, &answer);
+	assert_true(self.is_patient);
+	answer.grant = &few;
+	borrow_hear(&window, &self, &answer);
+	assert_false(self.is_patient);
+}
+
+/* Looks are counted so far.  L6: units of a long window are back long before an hour is over. */
+static void a_long_window_knows_no_longer_patience(void **state)
+{
+	struct borrow self = { .seen = BORROW_UNSEEN, .is_patient = true };
+	struct borrow_terms day = window;
+	(void)state;
+
+	day.window_us = 86400 * WINDOW_US;
+	assert_int_equal(looks_to_return(&day, &self), UINT8_MAX);
+	assert_int_equal(looks_to_return(&day, &self), UINT8_MAX);
+}
+
+/* The store knows soon whose they are, also where a node is patient. */
+static void units_ahead_are_claimed_after_an_eighth(void **state)
+{
+	struct borrow_sight sight = { .left = 9, .turned = true };
+	struct borrow self = { .seen = 9, .is_patient = true };
+	(void)state;
+
+	for (int i = 1; i < IDLE_LOOKS; i++)
+		assert_int_equal(look(&window, &self, sight), BORROW_WATCH);
+	assert_int_equal(look(&window, &self, sight), BORROW_WATCH | BORROW_CLAIM);
+}
+
 static void what_is_spent_from_now_and_then_stays(void **state)
 {
 	struct borrow self = fresh();
@@ -736,6 +838,11 @@ int main(void)
 		cmocka_unit_test(who_may_have_forgotten_keeps_all_out),
 		cmocka_unit_test(what_was_for_more_goes_back),
 		cmocka_unit_test(idle_units_go_back_after_an_eighth),
+		cmocka_unit_test(what_went_back_in_vain_is_kept_for_longer),
+		cmocka_unit_test(what_was_not_missed_is_not_kept_for_longer),
+		cmocka_unit_test(nobody_is_patient_where_there_is_too_little),
+		cmocka_unit_test(a_long_window_knows_no_longer_patience),
+		cmocka_unit_test(units_ahead_are_claimed_after_an_eighth),
 		cmocka_unit_test(what_is_spent_from_now_and_then_stays),
 		cmocka_unit_test(what_runs_out_is_asked_for_ahead),
 		cmocka_unit_test(units_ahead_that_are_idle_are_claimed),

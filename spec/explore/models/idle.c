@@ -13,7 +13,7 @@
  * Asks and returns are answered at once: that they may be lost is for once.c.  A denial lasts
  * until the window turns.
  *
- * Shipped   borrow_ask, borrow_hear, borrow_served, borrow_look; lease_step and
+ * Shipped   borrow_ask, borrow_lack, borrow_hear, borrow_served, borrow_look; lease_step and
  *           lease_give_back, with the ledger.
  */
 #include "engine/borrow.h"
@@ -50,6 +50,7 @@ struct node {
 	uint8_t idle;
 	uint8_t hopes;
 	uint8_t holders;
+	uint8_t is_patient;
 	/* At the store. */
 	uint8_t granted;
 	uint8_t out;
@@ -167,6 +168,7 @@ static struct borrow borrow_of(const struct node *node)
 		.idle = node->idle,
 		.hopes = node->hopes,
 		.holders = node->holders,
+		.is_patient = node->is_patient,
 	};
 }
 
@@ -177,6 +179,7 @@ static void keep_borrow(struct node *node, const struct borrow *borrow)
 	node->idle = borrow->idle;
 	node->hopes = borrow->hopes;
 	node->holders = (uint8_t)borrow->holders;
+	node->is_patient = borrow->is_patient;
 }
 
 /* True if it is admitted, or refused: a call of this cost has its answer. */
@@ -207,7 +210,9 @@ static bool errand(const long *c, struct state *state, int n, uint8_t cost,
 		.denied = c[ENOUGH] ? node->denial : 0,
 		.common = node->credit,
 		.held = node->credit,
+		.ends = mono_after(now, 1000ULL * WINDOW_US),
 	};
+	struct borrow borrow = borrow_of(node);
 	struct borrow_ask ask = borrow_ask(&terms, &need, (uint64_t)c[BATCH]);
 	struct lease_grant grant = lend(state, n, ask);
 	struct borrow_answer answer = { .grant = &grant,
@@ -215,9 +220,9 @@ static bool errand(const long *c, struct state *state, int n, uint8_t cost,
 		                        .capacity = terms.capacity,
 		                        .sent = now,
 		                        .lives = true };
-	struct borrow borrow = borrow_of(node);
 	struct borrow_orders orders;
 
+	borrow_lack(&terms, &borrow, &need, &ask, now);
 	node->credit += small(grant.units);
 	if (grant.units > 0) {
 		borrow_get(&borrow);
