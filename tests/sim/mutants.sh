@@ -506,6 +506,8 @@ mutant coordinator/fund_turn.c 'more is asked for though those that wanted it ha
 	'stake->locked.ahead = false; /* by then it may have stopped */' '' pools
 mutant engine/claim.c 'new terms end a refusal that was not by terms (CLAIM-6)' \
 	'claim->shut = true;' 'claim->refused = 1;' pools
+mutant engine/claim.c 'a quantum is half of what is used meanwhile (CLAIM-5)' \
+	'claim->size = next_size(claim, wants, now);' 'claim->size = next_size(claim, wants, now) / 2;' pools
 mutant engine/claim.c 'a grant of this moment shrinks the next quantum' \
 	'return lesser(claim->size, most);' 'most = 0;' pools
 mutant coordinator/fund_turn.c 'a tenant that lacks nothing is not told of (FUND-4)' \

@@ -17,9 +17,12 @@
 
 #include <gale/tenants.h>
 
+#include "face/face.h"
 #include "runtime/atomic.h"
+#include "sim/random.h"
 #include "tests/support/child.h"
 #include "tests/support/house.h"
+#include "tests/support/length.h"
 #include "tests/support/lines.h"
 #include "tests/support/must.h"
 
@@ -215,6 +218,98 @@ static void who_goes_on_spending_makes_a_trip_for_each_quantum(void **state)
 }
 
 /* Who is alone has all of it, from any node. */
+/* ---- Requests that the store gets ---------------------------------------------------- */
+
+/* Of a window: a claim asks for as much as is used in a sixteenth of it (engine/claim.c). */
+#define QUANTA 16
+#define MOMENTS 1000 /* of a window */
+#define STEADY_SEEDS LONG_OR_BRIEF(64, 8)
+#define STEADY_WINDOWS 4
+
+/* A store that counts the claims it is asked for. */
+static struct counted {
+	struct store store;
+	struct store *inner;
+	uint64_t claims;
+} counted;
+
+static enum store_result counted_run(struct store *self, struct store_op *op,
+                                     bool patient)
+{
+	counted.claims += op->verb == STORE_CLAIM;
+	(void)self;
+	return store_run(counted.inner, op, patient);
+}
+
+static const struct store_ops counted_ops = { .run = counted_run };
+
+/* Both nodes have entered it: all that they ask from now on is counted. */
+static void begin_to_count(struct pair *pair)
+{
+	counted = (struct counted){ .store = { .ops = &counted_ops },
+		                    .inner = pair->houses[0].store->inner };
+	for (int i = 0; i < NODES; i++)
+		pair->houses[i].store->post.client.store = &counted.store;
+}
+
+/* Units that a tenant asks for at a node in a window, the same in each. */
+struct steady {
+	uint64_t demand[NODES][TENANTS];
+	uint64_t due[NODES][TENANTS]; /* parts of a unit: MOMENTS are one */
+	uint64_t asked, got;
+};
+
+static void ask_steadily(struct pair *pair, struct steady *steady, uint64_t windows)
+{
+	for (uint64_t step = 0; step < windows * MOMENTS; step++) {
+		for (int i = 0; i < NODES * TENANTS; i++) {
+			uint64_t *due = &steady->due[i / TENANTS][i % TENANTS];
+
+			*due += steady->demand[i / TENANTS][i % TENANTS];
+			steady->asked += *due / MOMENTS;
+			steady->got +=
+			    flood(pair, i / TENANTS, i % TENANTS, *due / MOMENTS, 1);
+			*due %= MOMENTS;
+		}
+		pass(pair, WINDOW_US / MOMENTS);
+	}
+}
+
+/* How many requests the store gets.  In the first window claims learn what the demand is. */
+static uint64_t play_steadily(uint64_t seed)
+{
+	struct steady steady = { 0 };
+	struct chance c = { seed };
+	static struct pair pair;
+
+	open_pair(&pair, 100000);
+	for (int i = 0; i < NODES * TENANTS; i++)
+		steady.demand[i / TENANTS][i % TENANTS] = 100 + chance_log(&c, 8000);
+	ask_steadily(&pair, &steady, 1);
+	begin_to_count(&pair);
+	steady.asked = steady.got = 0;
+	ask_steadily(&pair, &steady, STEADY_WINDOWS);
+	/* Units end before their window does, as clocks may differ: in one of its thousand moments. */
+	assert_true(steady.got * 1000 >= steady.asked * 998);
+	assert_true(counted.claims > 0);
+	close_pair(&pair);
+	return counted.claims;
+}
+
+/* What was used are so many quanta, however many units are granted at a time.  W-18, CLAIM-5 */
+static void a_steady_demand_makes_a_request_for_each_quantum(void **state)
+{
+	uint64_t quanta = STEADY_SEEDS * QUANTA * STEADY_WINDOWS * NODES * TENANTS;
+	uint64_t requests = 0;
+	(void)state;
+
+	for (uint64_t seed = 0; seed < STEADY_SEEDS; seed++)
+		requests += play_steadily(seed);
+	print_message("%llu quanta, %llu requests\n", (unsigned long long)quanta,
+	              (unsigned long long)requests);
+	assert_true(requests * 10 <= quanta * 11);
+}
+
 static void who_is_alone_has_all(void **state)
 {
 	static struct pair pair;
@@ -846,6 +941,7 @@ int main(void)
 		cmocka_unit_test(a_tenant_of_a_shared_budget_has_no_tenants),
 		cmocka_unit_test(two_nodes_have_one_budget),
 		cmocka_unit_test(who_goes_on_spending_makes_a_trip_for_each_quantum),
+		cmocka_unit_test(a_steady_demand_makes_a_request_for_each_quantum),
 		cmocka_unit_test(who_is_alone_has_all),
 		cmocka_unit_test(a_guarantee_is_there_each_time),
 		cmocka_unit_test(idle_units_go_back),
