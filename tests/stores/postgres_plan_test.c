@@ -6,7 +6,7 @@
  * A session keeps its plans.  One that was made for a table of a few rows must be as good
  * when there are many: so plans are made at several sizes, and in sessions that say which
  * they like, the table grows behind the planner's back, and then the rows are counted that
- * each kind of batch looks at.  Nor may who chooses keys make them all look alike.  A beat of a
+ * each kind of batch looks at: also of lends that have to do with units ahead.  Nor may who chooses keys make them all look alike.  A beat of a
  * group reads as much after thousands of beats, without a vacuum, as after a hundred.
  */
 #include <stdarg.h>
@@ -35,6 +35,7 @@
 static struct postgres_server *server;
 static struct line line;
 static struct rule hourly, daily;
+static struct rule fixed; /* units of its windows are lent ahead */
 static struct remote_job jobs[JOBS];
 static struct remote_told told[JOBS];
 static char names[JOBS][KEY_BYTES + 1];
@@ -43,9 +44,8 @@ static uint64_t fresh;  /* of the latest new key */
 
 /* ---- Batches --------------------------------------------------------------------- */
 
-static struct rule compiled(uint64_t period_us)
+static struct rule compiled(struct gale_rule config)
 {
-	const struct gale_rule config = gale_quota_anchored(LIMIT, period_us, 0);
 	struct rule rule;
 
 	must(rule_compile(&config, &rule) == GALE_ERR_OK);
@@ -95,6 +95,17 @@ static void lend_by_two_rules(int i)
 	jobs[i].rule = i < JOBS / 2 ? &hourly : &daily;
 }
 
+/* Of each two jobs one wants a unit ahead, and the other says what it was lent. */
+static void lend_ahead(int i)
+{
+	put_name(i, "ahead", (uint64_t)i);
+	jobs[i] = job_of(i, REMOTE_LEND);
+	jobs[i].rule = &fixed;
+	jobs[i].ask.ahead = i % 2 == 0;
+	jobs[i].ask.had = i % 2 == 1;
+	jobs[i].ask.had_of = line.now_us - line.now_us % GALE_HOURS(1);
+}
+
 static void step(int i)
 {
 	put_name(i, "step", (uint64_t)i);
@@ -115,6 +126,7 @@ static const struct batch {
 	{ "lends of what is new", lend_what_is_new },
 	{ "lends of a part", lend_a_part },
 	{ "lends by two rules", lend_by_two_rules },
+	{ "lends ahead", lend_ahead },
 	{ "steps", step },
 	{ "reads", read },
 };
@@ -512,8 +524,9 @@ static int start(void **state)
 {
 	(void)state;
 	server = postgres_server_start();
-	hourly = compiled(GALE_HOURS(1));
-	daily = compiled(GALE_HOURS(24));
+	hourly = compiled(gale_quota_anchored(LIMIT, GALE_HOURS(1), 0));
+	daily = compiled(gale_quota_anchored(LIMIT, GALE_HOURS(24), 0));
+	fixed = compiled(gale_fixed_window(LIMIT, GALE_HOURS(1)));
 	postgres_line_open(&line, postgres_server_address(server));
 	postgres_line_install(&line);
 	line.now_us = postgres_line_number(&line, "SELECT gale.now_us()");
