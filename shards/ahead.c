@@ -75,13 +75,13 @@ static bool outlasts_quarantine(const struct link *link)
 	return quarantine_us > 0 && link->own.window_us > quarantine_us / 2;
 }
 
+/* One whose units carry over has a fixed batch, and a fixed batch wants none ahead (sizer_usual). */
 static bool lends_ahead(const struct link *link)
 {
 	const struct lender *lender = link->own.lender;
 
 	return lender->store->lends_ahead && lender->lending == LENDING_UNITS &&
-	       !lender->carry_over && lease_has_ahead(&link->own.rule) &&
-	       !outlasts_quarantine(link);
+	       lease_has_ahead(&link->own.rule) && !outlasts_quarantine(link);
 }
 
 /* Of all nodes' pauses, this one's. */
@@ -142,6 +142,28 @@ bool lessor_ahead_is_possible(const struct errand *errand,
 
 /* ---- What an answer brings --------------------------------------------------------- */
 
+/* None is known to be lent from now on.  What is unsaid stays: it may be in the purse by now. */
+static void close_ahead(struct lessor *lessor, const struct purse *purse,
+                        struct ahead *ahead)
+{
+	if (ahead->is_listed)
+		unlist(lessor, link_of(lessor, purse->lender), ahead);
+	store_relaxed(&ahead->word, 0);
+	store_relaxed(&ahead->lent, 0);
+	ahead->tag_us = 0;
+	ahead->aside = 0;
+}
+
+void lessor_forget_ahead(struct lessor *lessor, struct purse *purse)
+{
+	struct ahead *ahead = ahead_of(purse);
+
+	if (!ahead)
+		return;
+	close_ahead(lessor, purse, ahead);
+	ahead->unsaid = 0;
+}
+
 struct ahead *lessor_count_ahead(struct lessor *lessor, struct purse *purse,
                                  const struct lease_grant *grant, bool next)
 {
@@ -165,10 +187,8 @@ void lessor_join_ahead(struct lessor *lessor, struct purse *purse, struct ahead 
                        mono ends, mono now)
 {
 	uint64_t left = ahead_empty(ahead, now) + ahead->aside;
-	uint64_t unsaid = ahead->unsaid;
 
-	lessor_forget_ahead(lessor, purse);
-	ahead->unsaid = unsaid;
+	close_ahead(lessor, purse, ahead);
 	if (left == 0)
 		return;
 	kept_lend(purse, ends, left, &lessor->clock, now);
@@ -293,17 +313,6 @@ void lessor_use_ahead(struct lessor *lessor, struct purse *purse, mono now)
 		return;
 	kept_lend(purse, purse->ends, units, &lessor->clock, now);
 	lessor_list_lent(lessor, purse, now);
-}
-
-void lessor_forget_ahead(struct lessor *lessor, struct purse *purse)
-{
-	struct ahead *ahead = ahead_of(purse);
-
-	if (!ahead)
-		return;
-	if (ahead->is_listed)
-		unlist(lessor, link_of(lessor, purse->lender), ahead);
-	ahead_forget(ahead);
 }
 
 /* ---- When their window has begun --------------------------------------------------- */

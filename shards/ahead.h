@@ -134,16 +134,6 @@ static inline uint64_t ahead_left(const struct ahead *ahead, mono now)
 	return credit_living(load_relaxed(&ahead->word), now) + ahead->aside;
 }
 
-/* They are worth nothing any more, and none is known to be lent.  By the actor. */
-static inline void ahead_forget(struct ahead *ahead)
-{
-	store_relaxed(&ahead->word, 0);
-	store_relaxed(&ahead->lent, 0);
-	ahead->tag_us = 0;
-	ahead->aside = 0;
-	ahead->unsaid = 0;
-}
-
 /* ---- In ahead.c ------------------------------------------------------------------- */
 
 struct lessor;
