@@ -180,7 +180,7 @@ static int compare_steps(const void *a, const void *b)
  * there need not be tried. */
 static const struct program *refute(const struct mutant *mutant, unsigned *ret_tried)
 {
-	end_bits bit = (end_bits)1 << (mutant->end - ends);
+	end_bits bit = end_bit((size_t)(mutant->end - ends));
 
 	*ret_tried = 0;
 	for (size_t i = 0; i < program_count; i++)

@@ -507,11 +507,11 @@ static end_bits find_ends(const char *file, int line)
 
 	for (size_t i = 0; i < m.end_count; i++)
 		if (is_at(&m.ends[i], file, line))
-			there |= (end_bits)1 << i;
+			there |= end_bit(i);
 	return there;
 }
 
-/* The ends at this place, in bits.  They are looked for once. */
+/* The ends at this place.  They are looked for once. */
 static end_bits ends_at(const char *file, int line)
 {
 	struct place *place;
@@ -534,7 +534,7 @@ static enum order order_of(enum order order, const char *file, int line)
 
 	if (!m.mutant)
 		m.found.met |= there;
-	else if (m.mutant->end && there >> (m.mutant->end - m.ends) & 1)
+	else if (m.mutant->end && (there & end_bit((size_t)(m.mutant->end - m.ends))))
 		return order & ~m.mutant->without;
 	return order;
 }

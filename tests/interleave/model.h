@@ -119,11 +119,16 @@ struct mutant {
 __extension__ typedef unsigned __int128 end_bits;
 #define ENDS_MOST 128
 
+static inline end_bits end_bit(size_t number)
+{
+	return (end_bits)1 << number;
+}
+
 struct found {
 	uint64_t runs;   /* to the end */
 	uint64_t pruned; /* that would have been the same as others */
 	uint64_t steps;
-	end_bits met;      /* without a mutant */
+	end_bits met;      /* ends that are watched; without a mutant */
 	uint64_t outcomes; /* bits that model_outcome was told, of all runs */
 	char fault[240];   /* "" if there is none; then it is of the last run */
 };

@@ -257,6 +257,13 @@ void till_seat_grows(void)
 	(void)gale_tenant_grow(&s->seats[0], &s->holds[0], 1, 0);
 }
 
+/* It has units in its purse then, and the denial is remembered. */
+void till_seat_is_refused(void)
+{
+	must_hold(escrowed_ask(&s->seats[0], &s->tenants[0], LIMIT).verdict ==
+	          GALE_DENY);
+}
+
 void till_seat_commits_less(void)
 {
 	commit(0, HELD - 1);
@@ -369,6 +376,16 @@ void till_lives_while_held(void)
 	for (int i = 0; i < SEATS; i++)
 		is_held |= s->holds[i].units > 0;
 	must_hold(s->gone == !is_held);
+}
+
+/* A hold that gave back straight has seen the denial that was remembered before (reopened). */
+void till_remembers_no_denial(void)
+{
+	const struct till *till = &s->tenants[0].till;
+
+	must_hold(credit_units(load_relaxed(&till->back)) == 0 ||
+	          load_relaxed(&till->denied) == 0);
+	till_has_all_units();
 }
 
 /* Holds look at nothing else of a budget that is closed. */

@@ -20,6 +20,7 @@ void begin_till_unfenced(void);
 /* One seat, with a call that has begun. */
 void till_seat_holds(void);
 void till_seat_grows(void);
+void till_seat_is_refused(void);
 void till_seat_commits_less(void);
 void till_seat_commits_more(void);
 /* Another seat: with the other call, for the other tenant, which comes, or in the next window. */
@@ -36,6 +37,8 @@ void till_other_asks(void);
 
 /* As much counts as used as is held or was committed, and no more than the limit.  TILL-2, TENANT-8 */
 void till_has_all_units(void);
+/* The same, and no denial is remembered that was before units went back. */
+void till_remembers_no_denial(void);
 void till_is_empty(void);
 /* The tenant, which was closed, is gone if its calls have ended, and not before.  TENANT-9 */
 void till_lives_while_held(void);
