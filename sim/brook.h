@@ -11,16 +11,32 @@
  *     call -> gale_wait_all
  *     call -> gale_hold_wait -> sends -> gale_hold_grow -> sends ... -> gale_hold_commit
  *
+ * Or the calls are those of tenants that share one budget (gale/tenants.h): of the first limit, which is the
+ * budget's.  One node may have the budget alone; otherwise all nodes share it over the store.
+ *
+ *     call -> gale_tenant_wait
+ *     call -> gale_tenant_hold -> sends -> gale_tenant_grow -> sends ... -> gale_tenant_commit
+ *
  * Committed and held units are counted in the true windows of each limit, apart from the library.
  *
  * Invariants
  *
  *   BROOK-1  Where a call is admitted, or a hold grows, what is committed and held of the window comes
- *            to the limit at most; with several nodes, to the limit and the excess of its holds.
+ *            to the limit at most; with several nodes, to the limit and the excess of its holds.  With
+ *            tenants, to the limit and the excess that others have not paid: a tenant that is
+ *            given units at a node has paid there what its calls cost beyond their holds.  (T1)
  *   BROOK-2  A window commits at most its limit, and the excess of the holds that ran when units were
- *            last taken from it; with several nodes, the excess of all its holds.
+ *            last taken from it, with tenants by the same one; with several nodes and no tenants, the
+ *            excess of all its holds.
  *   BROOK-3  In the windows in which a run ends, what is committed and what nodes still get unit by
  *            unit come to the limit, unless more is committed: a refused call has used nothing.
+ *            (Not less than the limit, but where nodes share a budget: they remember refusals, and the clock
+ *            stands still.)
+ *   BROOK-4  A tenant has no more of a window than its share and a call's cost, which it was owed, where
+ *            all others have been present since before the window began.  So who comes back after a
+ *            pause gains nothing by it.  (T4)
+ *   BROOK-5  In a budget of one node in which all have been present for as long, a tenant is refused nothing
+ *            while it and the call have less than its share, but for what others were owed.  (T2)
  *
  * Threads   One.
  */
@@ -28,11 +44,14 @@
 #define SIM_BROOK_H
 
 #include <gale/hold.h>
+#include <gale/tenants.h>
 
 #include "sim/random.h"
 
 #define BROOK_LIMITS 4
 #define BROOK_NODES 16
+#define BROOK_TENANTS 6
+#define BROOK_NOBODY UINT32_MAX
 #define BROOK_CALLS 4096 /* streams that run at once */
 #define BROOK_WINDOWS 1024
 #define BROOK_STEPS 600  /* of a window of the first limit */
@@ -58,6 +77,11 @@ struct brook_plan {
 	uint64_t sends; /* ... and send so much in a window of the first limit */
 	uint32_t break_percent; /* of the streams */
 	uint64_t late; /* units that are sent after a refusal to grow, at most */
+	uint32_t
+	    tenant_count; /* that share the budget, and make all calls; 0: there is none */
+	uint32_t weights[BROOK_TENANTS];
+	uint32_t pauses;   /* a tenant that does not call in every second part ... */
+	uint64_t pause_us; /* ... of so long; or BROOK_NOBODY */
 };
 
 /* A window of a limit. */
@@ -88,7 +112,9 @@ struct brook_sample {
  * sent or not. */
 struct brook_call {
 	struct gale_hold hold;
+	struct gale_tenant_held held_of; /* in its place: of the tenant */
 	uint32_t node;
+	uint32_t tenant;
 	bool runs;
 	bool breaks;
 	uint64_t length;
@@ -99,11 +125,29 @@ struct brook_call {
 	uint64_t units[BROOK_LIMITS];  /* ... and how many */
 };
 
+/* What calls have cost beyond their holds, in a window, and was not paid yet. */
+struct brook_debt {
+	uint64_t window;
+	uint64_t units;
+};
+
 struct brook_node {
 	struct gale_runtime *runtime;
 	struct gale_store *store;
 	struct gale_limiter *limiters[BROOK_LIMITS];
+	struct gale_budget *budget;
+	struct gale_tenant *tenants[BROOK_TENANTS];
+	struct brook_debt debts[BROOK_LIMITS]
+			       [BROOK_TENANTS]; /* without tenants, of the first */
 	struct gale_seat *seat;
+};
+
+/* A tenant, at all nodes together. */
+struct brook_tenant {
+	uint64_t asked_us;   /* when it called last ... */
+	uint64_t present_us; /* ... and since when it has gone on calling */
+	uint64_t window;     /* in which it ... */
+	uint64_t used;       /* ... has committed and holds so much */
 };
 
 struct brook {
@@ -113,6 +157,7 @@ struct brook {
 	uint64_t now_us;
 	struct brook_node nodes[BROOK_NODES];
 	struct brook_call calls[BROOK_CALLS];
+	struct brook_tenant tenants[BROOK_TENANTS];
 	double due; /* calls that have not begun yet */
 
 	struct brook_window windows[BROOK_LIMITS][BROOK_WINDOWS + 1];

@@ -218,20 +218,100 @@ static void send(struct pond *pond, uint32_t number, uint32_t tenant, bool prese
 	post(pond, &flight);
 }
 
+/* It ends within two windows, and may cost nothing. */
+static void hold(struct pond *pond, struct pond_stake *stake, uint64_t units)
+{
+	const struct pond_plan *plan = pond->plan;
+	struct pond_hold *free = stake->holds;
+
+	while (free < stake->holds + POND_HOLDS && free->units > 0)
+		free++;
+	if (free == stake->holds + POND_HOLDS)
+		return;
+	pond->holds++;
+	*free = (struct pond_hold){
+		.units = units,
+		.cost = chance_between(&pond->chance, 0, units + plan->excess),
+		.ends_us = pond->now_us +
+		           chance_below(&pond->chance, chance_one_in(&pond->chance, 4)
+		                                           ? 2 * plan->window_us
+		                                           : plan->window_us / 8),
+		.window = stake->claim.window,
+		.spent_in = window_of(pond),
+	};
+	if (stake->hold_ends_us == 0 || free->ends_us < stake->hold_ends_us)
+		stake->hold_ends_us = free->ends_us;
+}
+
+static void owe(struct pond *pond, struct pond_stake *stake, uint64_t units)
+{
+	if (stake->unpaid_in != window_of(pond))
+		stake->unpaid = 0;
+	stake->unpaid_in = window_of(pond);
+	stake->unpaid += units;
+}
+
+static void settle(struct pond *pond, uint32_t tenant, struct pond_stake *stake,
+                   const struct pond_hold *held)
+{
+	uint64_t window = held->spent_in;
+	uint64_t back = held->cost < held->units ? held->units - held->cost : 0;
+	uint64_t over = held->cost > held->units ? held->cost - held->units : 0;
+
+	pond->spent[window] += over - back;
+	pond->used[window][tenant] += over - back;
+	pond->unpaid[window] += over;
+	if (stake->claim.window != held->window)
+		return;
+	claim_untake(&stake->claim, back);
+	stake->claim.debt += over;
+	if (window == window_of(pond))
+		owe(pond, stake, over);
+}
+
+static void settle_all(struct pond *pond, uint32_t tenant, struct pond_stake *stake)
+{
+	uint64_t first_us = 0;
+
+	for (struct pond_hold *held = stake->holds; held < stake->holds + POND_HOLDS;
+	     held++) {
+		if (held->units > 0 && pond->now_us >= held->ends_us) {
+			settle(pond, tenant, stake, held);
+			held->units = 0;
+		}
+		if (held->units > 0 && (first_us == 0 || held->ends_us < first_us))
+			first_us = held->ends_us;
+	}
+	stake->hold_ends_us = first_us;
+}
+
+/* CLAIM-8: it has units for a call, so it has paid. */
+static void be_paid(struct pond *pond, struct pond_stake *stake)
+{
+	if (stake->unpaid_in == window_of(pond))
+		pond->unpaid[stake->unpaid_in] -= stake->unpaid;
+	stake->unpaid = 0;
+}
+
 static bool spend(struct pond *pond, const struct pond_node *node, uint32_t tenant,
                   uint64_t cost)
 {
-	struct claim *claim = &pond->nodes[node - pond->nodes].stakes[tenant].claim;
+	struct pond_stake *stake = &pond->nodes[node - pond->nodes].stakes[tenant];
+	struct claim *claim = &stake->claim;
 	uint64_t window = window_of(pond);
 
+	claim_pay(claim, clock_of(pond, node));
 	if (claim_in_hand(claim, clock_of(pond, node)) < cost)
 		return false;
+	be_paid(pond, stake);
 	claim_take(claim, cost);
+	if (pond->plan->holds && chance_one_in(&pond->chance, 2))
+		hold(pond, stake, cost);
 	pond->used[window][tenant] += cost;
 	pond->in_region[window][region_of(pond->plan, (uint32_t)(node - pond->nodes))]
 		       [tenant] += cost;
 	pond->spent[window] += cost;
-	if (pond->spent[window] > pond->plan->limit)
+	if (pond->spent[window] > pond->plan->limit + pond->unpaid[window])
 		fail(pond, "more was spent than the limit"); /* POND-1 */
 	return true;
 }
@@ -369,6 +449,9 @@ static bool wants(const struct pond_stake *stake, mono now, uint64_t *ret_wants,
 		if (stake->waits[i] < least)
 			least = stake->waits[i];
 	}
+	sum += claim_debt(&stake->claim, now);
+	if (least < UINT64_MAX)
+		least += claim_debt(&stake->claim, now);
 	*ret_wants = sum > held ? sum - held : 0;
 	*ret_least = least > held ? least - held : 0;
 	return (stake->waiting > 0 || stake->ordered > 0) && *ret_least > 0;
@@ -418,6 +501,8 @@ static void turn(struct pond *pond, uint32_t number, uint32_t tenant)
 	mono now = clock_of(pond, node), when;
 	uint64_t more, least;
 
+	if (stake->hold_ends_us > 0 && pond->now_us >= stake->hold_ends_us)
+		settle_all(pond, tenant, stake);
 	call_all(pond, node, tenant);
 	if (stake->claim.with_store && pond->now_us >= stake->gives_up_us)
 		miss(pond, node, tenant);

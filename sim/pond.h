@@ -10,13 +10,17 @@
  *
  *     calls -> stake: claim_take, or it waits -> ask ...delay... -> pool_step -> answer -> stake
  *
+ * A call may hold what it has taken, and end later, at another cost: then units go back into their window,
+ * or the stake owes what they fell short of, as coordinator/stake.h has it.
+ *
  * Nodes are dealt out among regions.  The store is in the first; the others reach it by a slow link.
  *
  * What is spent is counted in the store's true windows, apart from pool and claims.
  *
  * Invariants
  *
- *   POND-1  No window spends more than the limit, but for what is used alone.  (T1)
+ *   POND-1  No window spends more than the limit, but for what is used alone, and for what calls have cost
+ *           beyond their holds and their stake has not paid.  A stake that takes units has paid.  (T1)
  *   POND-2  The pool's sums are those of its claims, and every answer is believed.
  *   POND-3  In a window of the store a node uses less than twice its units alone, for each tenant:
  *           until it crashes, as another process begins then.  (ALONE-2)
@@ -37,6 +41,7 @@
 #define POND_WINDOWS 4096
 #define POND_FLIGHTS 4096
 #define POND_WAITS 32
+#define POND_HOLDS 8 /* of a stake, at a time */
 #define POND_NOBODY UINT32_MAX
 
 struct pond_tenant {
@@ -69,12 +74,28 @@ struct pond_plan {
 	uint64_t alone; /* units of each tenant at each node, while that is cut off */
 	uint64_t
 	    away_us; /* a node is cut off once in it, for up to two windows; 0: never */
+	bool holds;  /* one call in two holds what it takes ... */
+	uint64_t excess;    /* ... and costs so much more in the end, at most */
 	uint32_t rate_ppm;  /* that clocks are fast or slow by, at most */
 	uint32_t drift_ppm; /* that nodes reckon with */
 };
 
+/* A call that runs. */
+struct pond_hold {
+	uint64_t units; /* 0: none does */
+	uint64_t cost;
+	uint64_t ends_us;
+	uint64_t window;   /* the claim's, that the units are of */
+	uint64_t spent_in; /* the store's */
+};
+
 struct pond_stake {
 	struct claim claim;
+	struct pond_hold holds[POND_HOLDS];
+	uint64_t hold_ends_us; /* the first of them; 0: none runs */
+	uint64_t
+	    unpaid; /* what its calls have cost in a window beyond their holds ... */
+	uint64_t unpaid_in;
 	struct pool_ask sent;
 	uint64_t number; /* of what was sent last ... */
 	uint64_t sent_us;
@@ -129,7 +150,8 @@ struct pond {
 	uint64_t used[POND_WINDOWS + 1][POND_TENANTS];
 	uint64_t in_region[POND_WINDOWS + 1][POND_REGIONS][POND_TENANTS]; /* of used */
 	uint64_t spent[POND_WINDOWS + 1];
-	uint64_t asks, quanta, lost, doubled, crashes, forgets, aways;
+	uint64_t unpaid[POND_WINDOWS + 1]; /* of it */
+	uint64_t asks, quanta, lost, doubled, crashes, forgets, aways, holds;
 	uint64_t alone;  /* units that were used so */
 	char fault[128]; /* "": none; the first */
 };

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* SPDX-FileCopyrightText: the gale authors */
 /*
- * brook_sim.c -- calls behind several limits, and streams that hold units, drawn by lot, each from its
- * seed (seeds.h).
+ * brook_sim.c -- calls behind several limits or of tenants, and streams that hold units, drawn by lot, each
+ * from its seed (seeds.h).
  *
  *     brook_sim --seeds 0-999          as many fleets
  *     brook_sim --seeds 7-7            one
  *
- * sim/brook.h says what must hold in each: the law of holds, and that a call that one limit refuses uses
- * nothing of the others.
+ * sim/brook.h says what must hold in each: the law of holds, that a call that one limit refuses uses
+ * nothing of the others, and what a tenant's share is worth.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,6 +53,26 @@ static void draw_streams(struct chance *c, struct brook_plan *plan)
 	plan->ahead = chance_one_in(c, 3) ? chance_log(c, plan->held) : 0;
 }
 
+/* One budget, in the place of the limits.  Tenants call often enough to be present, but for one. */
+static void draw_tenants(struct chance *c, struct brook_plan *plan)
+{
+	uint64_t often = 60;
+
+	plan->limit_count = 1;
+	plan->tenant_count = (uint32_t)chance_between(c, 1, BROOK_TENANTS);
+	for (uint32_t i = 0; i < plan->tenant_count; i++)
+		plan->weights[i] = (uint32_t)chance_between(c, 1, 9);
+	if (plan->calls < often * plan->tenant_count)
+		plan->calls = often * plan->tenant_count;
+	if (plan->late > 0) /* beside a budget that may be small */
+		plan->late = chance_log(c, plan->limits[0].units);
+	plan->pauses = BROOK_NOBODY;
+	if (chance_one_in(c, 2))
+		return;
+	plan->pauses = (uint32_t)chance_below(c, plan->tenant_count);
+	plan->pause_us = plan->limits[0].window_us / 8 * chance_between(c, 2, 20);
+}
+
 static void draw(const struct seeds *seeds, uint64_t seed, void *ret_plan)
 {
 	struct brook_plan *plan = ret_plan;
@@ -69,18 +89,22 @@ static void draw(const struct seeds *seeds, uint64_t seed, void *ret_plan)
 	plan->holds = !chance_one_in(&c, 3);
 	if (plan->holds)
 		draw_streams(&c, plan);
+	if (chance_one_in(&c, 3))
+		draw_tenants(&c, plan);
 }
 
 /* ---- One fleet ----------------------------------------------------------------------- */
 
 static struct {
-	uint64_t fleets, streams, admitted, refused, broken, stopped, late, full;
+	uint64_t fleets, streams, budgets, admitted, refused, broken, stopped, late,
+	    full;
 } tally;
 
 static void add(const struct brook_plan *plan, const struct brook *brook)
 {
 	tally.fleets++;
 	tally.streams += plan->holds;
+	tally.budgets += plan->tenant_count > 0;
 	for (uint64_t w = 0; w < brook_windows(plan, 0); w++) {
 		const struct brook_events *events = &brook->events[w];
 
@@ -119,6 +143,11 @@ static void describe(const void *plan)
 	for (uint32_t i = 0; i < it->limit_count; i++)
 		printf(" %" PRIu64 "/%" PRIu64 "s", it->limits[i].units,
 		       it->limits[i].window_us / 1000000);
+	if (it->tenant_count > 0)
+		printf("; %u tenants", it->tenant_count);
+	if (it->tenant_count > 0 && it->pauses != BROOK_NOBODY)
+		printf(", of which %u pauses for %" PRIu64 " s", it->pauses,
+		       it->pause_us / 1000000);
 	if (it->holds)
 		printf("; streams hold %" PRIu64 ", grow by %" PRIu64 " with %" PRIu64
 		       " left, send %" PRIu64 ", break %u %%, late %" PRIu64,
@@ -136,7 +165,8 @@ static const struct shrink_field fields[] = {
 	FIELD("windows", windows, 2, BROOK_WINDOWS),
 	FIELD("nodes", nodes, 1, BROOK_NODES),
 	FIELD("limits", limit_count, 1, BROOK_LIMITS),
-	FIELD("calls", calls, 1, 300),
+	FIELD("tenants", tenant_count, 0, BROOK_TENANTS),
+	FIELD("calls", calls, 1, 1000),
 	FIELD("late", late, 0, 1000),
 	FIELD("ahead", ahead, 0, 1000),
 	FIELD("break", break_percent, 0, 100),
@@ -158,11 +188,11 @@ int main(int argc, char **argv)
 	if (!seeds_read(&seeds, argc, argv))
 		return 2;
 	failed = seeds_play(&seeds);
-	printf("%" PRIu64 " fleets, %" PRIu64 " with streams; %" PRIu64
-	       " calls admitted, %" PRIu64 " refused; %" PRIu64
+	printf("%" PRIu64 " fleets, %" PRIu64 " with streams, %" PRIu64
+	       " of tenants; %" PRIu64 " calls admitted, %" PRIu64 " refused; %" PRIu64
 	       " streams broken, %" PRIu64 " stopped, %" PRIu64 " late; %" PRIu64
 	       " windows full\n",
-	       tally.fleets, tally.streams, tally.admitted, tally.refused, tally.broken,
-	       tally.stopped, tally.late, tally.full);
+	       tally.fleets, tally.streams, tally.budgets, tally.admitted,
+	       tally.refused, tally.broken, tally.stopped, tally.late, tally.full);
 	return failed > 0 || tally.full < tally.fleets;
 }

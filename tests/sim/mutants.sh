@@ -70,7 +70,7 @@ judge() ( # JUDGE
 		done
 		;;
 	tills)
-		for program in 'hold, hold' 'hold, recall' 'commit, recall' 'commit, commit' 'commit, turn' 'commit, close tenant' 'end, close tenant'; do
+		for program in 'hold, hold' 'hold, recall' 'commit, recall' 'commit, commit' 'commit, deny' 'commit, turn' 'commit, close tenant' 'end, close tenant'; do
 			run "${tests[$1]}" --program "$program"
 		done
 		;;
@@ -411,6 +411,8 @@ mutant face/escrowed.c 'what a hold does not need is lost (TENANT-7)' \
 	'escrow_give(&family->escrow, tenant->locked.number, back, window);' '(void)back;' tenants
 mutant face/escrowed.c 'the hold of a tenant that was closed gives back to the next one (TENANT-7)' \
 	'if (family->handles[tenant->locked.number] != tenant)' 'if (!family->handles[tenant->locked.number])' tenants
+mutant coordinator/till.h 'what goes back without a lock ends no denial' \
+	'			if (load_relaxed(&till->denied) != 0)' '			if (load_relaxed(&till->denied) == 1)' tills
 mutant coordinator/till.h 'a hold gives back into a window that is over (TILL-2)' \
 	'	while (LIKELY(credit_is_like(word, window)) &&' '	while (LIKELY(word != 0) && LIKELY(window != 0) &&' tenants
 mutant coordinator/till.h 'a hold gives back where nothing looks any more (TILL-2)' \
@@ -562,6 +564,12 @@ mutant engine/claim.c 'drift is not taken off (CLAIM-1)' \
 	'(lasting){ answer->left_us }, claim->drift_ppm)' '(lasting){ answer->left_us }, 0 * claim->drift_ppm)' ponds
 mutant engine/claim.c 'an answer is added to what was granted (CLAIM-3)' \
 	'claim->granted = answer->granted;' 'claim->granted += answer->granted;' ponds
+mutant engine/claim.h 'a debt is paid by no units (CLAIM-8)' \
+	'	claim->debt -= units;' '	claim->debt -= units; claim->taken -= units;' ponds
+mutant engine/claim.h 'no debt is paid (CLAIM-8)' \
+	'	if (units > claim->debt)' '	if (units > 0) units = 0; if (units > claim->debt)' ponds
+mutant engine/claim.h 'a hold gives back more than it has' \
+	'	claim->taken -= units;' '	claim->taken -= units + (claim->taken > units);' ponds
 
 mutant engine/whole.h 'the last part that refuses is told (WHOLE-2)' \
 	'return part->verdict == GALE_ALLOW && part->remaining < whole->remaining;' 'return part->verdict == GALE_DENY || part->remaining < whole->remaining;' holds
@@ -619,5 +627,13 @@ mutant shards/kept.c 'what a call cost beyond is not owed' \
 	'swap_if_relaxed(debt, &owed, debt_with(owed, more, now));' '(owed + 0 * debt_with(owed, more, now)) == owed;' brooks
 mutant shards/kept.h 'what goes back is kept, too' \
 	'	kept->word -= units;' '	kept_put(*kept, units, books, clock);' brooks
+
+# Tenants' calls and streams, by lot.
+mutant coordinator/stake.c 'what a hold does not need goes back into the next window (FUND-12)' \
+	'if (claim->window == held->window)' 'if (claim->window >= held->window)' brooks
+mutant coordinator/stake.c 'a debt is paid last (CLAIM-8)' \
+	'	claim_pay(claim, now); /* CLAIM-8 */' '' brooks
+mutant face/tenant_hold.c 'what a call cost beyond is not owed' \
+	'uint64_t over = is_open && cost > hold->units ? cost - hold->units : 0;' 'uint64_t over = 0 * is_open;' brooks
 
 [ "$missed" -eq 0 ]

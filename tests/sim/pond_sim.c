@@ -61,6 +61,13 @@ static void draw_faults(struct chance *c, struct pond_plan *plan)
 	plan->away_us = run_us / 2;
 }
 
+/* Calls whose costs are known afterwards. */
+static void draw_holds(struct chance *c, struct pond_plan *plan)
+{
+	plan->holds = true;
+	plan->excess = chance_one_in(c, 2) ? 0 : chance_log(c, 16);
+}
+
 /* Other regions are far away, and each tenant asks most in one of them. */
 static void draw_regions(struct chance *c, struct pond_plan *plan)
 {
@@ -105,13 +112,15 @@ static void draw(const struct seeds *seeds, uint64_t seed, void *ret_plan)
 	fleet->calm = chance_one_in(&c, 8);
 	if (fleet->calm)
 		be_calm(&c, plan);
+	else if (chance_one_in(&c, 2))
+		draw_holds(&c, plan);
 }
 
 /* ---- One fleet ----------------------------------------------------------------------- */
 
 static struct {
 	uint64_t fleets, calm, spent, limits, asks, quanta, lost, doubled, crashes,
-	    forgets, aways, alone;
+	    forgets, aways, alone, holds;
 } tally;
 
 static void add(const struct fleet_plan *fleet, const struct pond *pond)
@@ -129,6 +138,7 @@ static void add(const struct fleet_plan *fleet, const struct pond *pond)
 	tally.forgets += pond->forgets;
 	tally.aways += pond->aways;
 	tally.alone += pond->alone;
+	tally.holds += pond->holds;
 }
 
 /* Of the first window of a pause its beginning is still reserved, and in the first of a run nodes
@@ -177,11 +187,13 @@ static void describe(const void *plan)
 	       " us, %u %% at home; %u tenants, limit %" PRIu64 ", window %" PRIu64
 	       " us, costs to %u; delay %" PRIu64
 	       " us, lost %u %%, doubled %u %%, crash %" PRIu64 " us, forget %" PRIu64
-	       " us, rate %u of %u ppm; away %" PRIu64 " us, %" PRIu64 " alone\n",
+	       " us, rate %u of %u ppm; away %" PRIu64 " us, %" PRIu64
+	       " alone; %s, %" PRIu64 " beyond\n",
 	       it->nodes, it->regions, it->link_us, it->home_percent, it->tenant_count,
 	       it->limit, it->window_us, it->cost_most, it->delay_us, it->lost_percent,
 	       it->doubled_percent, it->crash_us, it->forget_us, it->rate_ppm,
-	       it->drift_ppm, it->away_us, it->alone);
+	       it->drift_ppm, it->away_us, it->alone, it->holds ? "holds" : "no holds",
+	       it->excess);
 }
 
 static const struct shrink_field fields[] = {
@@ -202,6 +214,8 @@ static const struct shrink_field fields[] = {
 	FIELD("forget_us", forget_us, 0, UINT32_MAX),
 	FIELD("away_us", away_us, 0, UINT32_MAX),
 	FIELD("alone", alone, 0, 1000000),
+	FIELD("holds", holds, 0, 1),
+	FIELD("excess", excess, 0, 1000),
 	FIELD("rate_ppm", rate_ppm, 0, 100000),
 	FIELD("delay_us", delay_us, 0, UINT32_MAX),
 };
@@ -225,9 +239,10 @@ int main(int argc, char **argv)
 	printf("%" PRIu64 " fleets, %" PRIu64 " without faults; %" PRIu64 " of %" PRIu64
 	       " units, %" PRIu64 " quanta by %" PRIu64 " asks\n%" PRIu64
 	       " messages lost, %" PRIu64 " doubled, %" PRIu64 " crashes, %" PRIu64
-	       " times forgotten, %" PRIu64 " times cut off, %" PRIu64 " units alone\n",
+	       " times forgotten, %" PRIu64 " times cut off, %" PRIu64
+	       " units alone, %" PRIu64 " holds\n",
 	       tally.fleets, tally.calm, tally.spent, tally.limits, tally.quanta,
 	       tally.asks, tally.lost, tally.doubled, tally.crashes, tally.forgets,
-	       tally.aways, tally.alone);
+	       tally.aways, tally.alone, tally.holds);
 	return failed > 0 || tally.spent * 4 < tally.limits;
 }
