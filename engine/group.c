@@ -25,6 +25,7 @@
 #define STEPS 16          /* buckets of an octave above */
 #define NUDGED_MEMBERS 64 /* more of them are nudged less often */
 #define NUDGES_A_LEASE 64 /* of a kind, at most */
+#define RISES_BY 6        /* at once by such a part of what is parted */
 /* So long after the store has forgotten, a group of which it knows nothing is new. */
 #define KEPT_US GROUP_TIME_MAX_US
 
@@ -234,6 +235,7 @@ enum group_result group_begin(struct group *group,
 		group->limit =
 		    settings->law == GROUP_FIXED ? settings->ceiling : settings->start;
 		group->parted = group->limit;
+		group->highest = group->parted;
 		agrees = true;
 	}
 	see_grants_it_never_made(group, report);
@@ -283,18 +285,33 @@ static uint64_t limit_by_sum(const struct group *group, uint64_t members)
 	       root(group->busy / (GROUP_BUSY_ONE / 16)) + members;
 }
 
+static bool has_just_fallen(const struct group *group)
+{
+	return group->now_us - group->lowered_us < group->settings.lease_us;
+}
+
+/* What is parted is not to rise to so much yet (GROUP-16). */
+static bool rise_waits(const struct group *group, uint64_t members, uint64_t to)
+{
+	return has_just_fallen(group) && to <= group->highest &&
+	       (to - group->parted) * RISES_BY < group->parted &&
+	       members <= group->parted;
+}
+
 /* L falls by at most an eighth in each quarter of a lease: nodes that have joined have
  * measured nothing yet.  The shares fall first (GROUP-15). */
-static void follow_sum(struct group *group, uint64_t to)
+static void follow_sum(struct group *group, uint64_t members, uint64_t to)
 {
 	bool may_fall =
 	    group->now_us - group->lowered_us >= group->settings.lease_us / 4;
 
 	if (may_fall)
 		group->limit = group->parted;
-	if (to > group->parted) {
+	if (to > group->parted && !rise_waits(group, members, to)) {
 		group->parted = to;
 	} else if (to < group->parted && group->limited > 0 && may_fall) {
+		if (!has_just_fallen(group) || group->parted > group->highest)
+			group->highest = group->parted;
 		group->parted = larger(to, group->parted - (group->parted + 7) / 8);
 		group->lowered_us = group->now_us;
 	}
@@ -308,7 +325,7 @@ static void set_limit(struct group *group, const struct group_estimates *estimat
 	uint64_t to = s->ceiling;
 
 	if (s->law == GROUP_SUM) {
-		follow_sum(group,
+		follow_sum(group, members,
 		           clamp(limit_by_sum(group, members), s->floor, s->ceiling));
 		return;
 	}

@@ -68,6 +68,9 @@
  *   GROUP-15  Shares are parts of .parted, which is L, or where GROUP_SUM lowers L, what L falls to
  *            a quarter of a lease later.  Nodes that beat so often have given their parts by then,
  *            each no more than its own, and L takes nothing from them that it must give back.
+ *   GROUP-16  Within a lease of a fall, .parted rises by a sixth, or above what it was before it fell,
+ *            or not at all; but at once where there are fewer slots than members.  What is busy goes
+ *            up and down by chance, and the shares need not go with it.
  *
  * Proofs.  No clock of the store says that a lease is over: clocks are set.  The group counts
  * the beats that it hears, and each answer tells the number given out last.  A node remembers
@@ -193,8 +196,9 @@ struct group {
 	    wanting; /* 1: somebody has come to lack, and GROUP_GIVE is not said yet */
 	uint64_t give_us; /* when GROUP_GIVE was said last */
 	uint64_t take_us; /* the same, GROUP_TAKE */
+	uint64_t highest; /* .parted before it fell: GROUP-16 */
 };
-#define GROUP_WORDS (GROUP_SETTINGS_WORDS + 25)
+#define GROUP_WORDS (GROUP_SETTINGS_WORDS + 26)
 
 enum group_nudges {
 	GROUP_GIVE = 1,

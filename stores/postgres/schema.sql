@@ -263,6 +263,7 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gale.groups (
 	wanting bigint NOT NULL DEFAULT 0,
 	give_us bigint NOT NULL DEFAULT 0,
 	take_us bigint NOT NULL DEFAULT 0,
+	highest bigint NOT NULL DEFAULT 0,
 	estimates int[], -- members that have an estimate of each size; NULL: none was needed
 	-- No member's beat is less.  Entries of members_by_beat before it are dead, and there may be
 	-- thousands until the next vacuum: so a scan begins here.
@@ -1730,6 +1731,7 @@ BEGIN
 	g.probe_us := s[9];
 	g.limit := CASE WHEN g.law = 0 THEN g.ceiling ELSE g.start END;
 	g.parted := g.limit;
+	g.highest := g.limit;
 	IF g.law > 1 AND g.estimates IS NULL THEN
 		g.estimates := array_fill(0, ARRAY[304]);
 	END IF;
@@ -1777,13 +1779,14 @@ BEGIN
 END
 $$;
 
--- L, with the member that reports, and what is parted (GROUP-15).
+-- L, with the member that reports, and what is parted (GROUP-15, GROUP-16).
 CREATE OR REPLACE FUNCTION gale.set_limit(g gale.groups, m gale.members) RETURNS gale.groups
 LANGUAGE plpgsql IMMUTABLE
 AS $$
 DECLARE
 	busy CONSTANT bigint := g.busy + m.busy;
 	may_fall CONSTANT boolean := g.now_us < g.lowered_us OR g.now_us - g.lowered_us >= g.lease_us / 4;
+	has_just_fallen CONSTANT boolean := g.now_us >= g.lowered_us AND g.now_us - g.lowered_us < g.lease_us;
 	wanted bigint := g.ceiling;
 BEGIN
 	IF g.law = 1 THEN
@@ -1804,8 +1807,15 @@ BEGIN
 		g.limit := g.parted;
 	END IF;
 	IF wanted > g.parted THEN
-		g.parted := wanted;
+		IF NOT has_just_fallen OR wanted > g.highest OR (wanted - g.parted) * 6 >= g.parted
+			OR g.members > g.parted
+		THEN
+			g.parted := wanted;
+		END IF;
 	ELSIF wanted < g.parted AND g.limited + m.limited > 0 AND may_fall THEN
+		IF NOT has_just_fallen OR g.parted > g.highest THEN
+			g.highest := g.parted;
+		END IF;
 		g.parted := greatest(wanted, g.parted - (g.parted + 7) / 8);
 		g.lowered_us := g.now_us;
 	END IF;
@@ -1981,7 +1991,7 @@ BEGIN
 		lowered_us = g.lowered_us, joined_us = g.joined_us, members = g.members, reserved = g.reserved, weights = g.weights,
 		busy = g.busy, limited = g.limited, hungry = g.hungry, claimed = g.claimed,
 		lacking = g.lacking, in_flight = g.in_flight, nudge = g.nudge, wanting = g.wanting,
-		give_us = g.give_us, take_us = g.take_us, estimates = g.estimates,
+		give_us = g.give_us, take_us = g.take_us, highest = g.highest, estimates = g.estimates,
 		first_beat = g.first_beat
 	WHERE name = g.name;
 END

@@ -35,9 +35,9 @@ local KEPT = 24 * 60 * MINUTE
 local SUM, MEDIAN, EQUAL = 1, 2, 1
 local GIVE, TAKE = 1, 2
 local GRANTED, STALE, GONE, NAMESAKE, DISAGREES, FULL, GARBLED = 0, 1, 2, 3, 4, 5, 5
-local SETTINGS, GROUP, MEMBER = '<' .. rep('d', 9), '<' .. rep('d', 34), '<' .. rep('d', 16)
+local SETTINGS, GROUP, MEMBER = '<' .. rep('d', 9), '<' .. rep('d', 35), '<' .. rep('d', 16)
 local REPORT, GRANT = '<' .. rep('d', 14), '<' .. rep('I8', 15)
-local NO_GROUP, NO_MEMBER = rep('\0', 272), rep('\0', 128)
+local NO_GROUP, NO_MEMBER = rep('\0', 280), rep('\0', 128)
 local max, min, exact = math.max, math.min, string.format
 
 local function div(a, b)
@@ -56,7 +56,8 @@ local function beat(broken, key, leases, estimates, numbers, node, channel)
 	if found.err then return GARBLED end
 	local first = broken and {} or call('ZRANGE', leases, '0', '1', 'WITHSCORES')
 	local lost, lasted = broken, 0
-	if broken or not kept or #kept ~= 272 or own and #own ~= 128 or not first[1] and unpack('<d', kept, 169) > 0 then
+	if kept and #kept == 272 then kept = kept .. rep('\0', 8) end -- of before GROUP-16
+	if broken or not kept or #kept ~= 280 or own and #own ~= 128 or not first[1] and unpack('<d', kept, 169) > 0 then
 		if kept and #kept >= 72 then lasted = unpack('<d', kept, 41) end
 		if kept and #kept >= 264 then lasted = max(lasted, (unpack('<d', kept, 97))) end
 		if not (lasted >= 0 and lasted <= KEPT) then lasted = 0 end
@@ -68,7 +69,7 @@ local function beat(broken, key, leases, estimates, numbers, node, channel)
 		r_estimate, r_limited, leaves, r_life, r_over = unpack(REPORT, numbers, 81)
 	local law, parts, start, floor, ceiling, lease, hold, rotate, probe, instant, epoch, life, lasts, beats,
 		over, quiet, latest, limit, parted, lowered, joined, members, reserved, weights, busy, limited, hungry, claimed,
-		lacking, in_flight, nudge, wanting, give, take = unpack(GROUP, kept or NO_GROUP)
+		lacking, in_flight, nudge, wanting, give, take, highest = unpack(GROUP, kept or NO_GROUP)
 	local incarnation, position, seq, last_beat, share, generation, high, m_in_flight, raised, weight, m_busy,
 		estimate, m_limited, m_hungry, claim, lacks = unpack(MEMBER, own or NO_MEMBER)
 	lasts = max(lasts, lasted)
@@ -123,7 +124,7 @@ local function beat(broken, key, leases, estimates, numbers, node, channel)
 		if anew then
 			law, parts, start, floor, ceiling, lease, hold, rotate, probe = unpack(SETTINGS, numbers, 9)
 			limit, agrees = law == 0 and ceiling or start, true
-			parted = limit
+			parted, highest = limit, limit
 		end
 		if latest == 0 and r_generation > 0 and over >= quiet then beats, quiet = beats + 1, beats + 1 end
 		epoch, instant = forgot, now
@@ -212,10 +213,12 @@ local function beat(broken, key, leases, estimates, numbers, node, channel)
 			parted = limit
 		else -- follow_sum
 			local may_fall = instant < lowered or instant - lowered >= div(lease, 4)
+			local has_just_fallen = instant >= lowered and instant - lowered < lease
 			if may_fall then limit = parted end
-			if to > parted then
-				parted = to
+			if to > parted then -- rise_waits
+				if not has_just_fallen or to > highest or (to - parted) * 6 >= parted or members > parted then parted = to end
 			elseif to < parted and all_limited > 0 and may_fall then
+				if not has_just_fallen or parted > highest then highest = parted end
 				parted, lowered = max(to, parted - div(parted + 7, 8)), instant
 			end
 			limit = max(limit, parted)
@@ -283,7 +286,7 @@ local function beat(broken, key, leases, estimates, numbers, node, channel)
 
 	local group = pack(GROUP, law, parts, start, floor, ceiling, lease, hold, rotate, probe, instant, epoch,
 		life, lasts, beats, over, quiet, latest, limit, parted, lowered, joined, members, reserved, weights, busy, limited,
-		hungry, claimed, lacking, in_flight, nudge, wanting, give, take)
+		hungry, claimed, lacking, in_flight, nudge, wanting, give, take, highest)
 	if nudge > 0 then
 		local equal = parts == EQUAL
 		try('PUBLISH', channel, pack('<ddd', nudge, equal and parted or max(parted - claimed, 0),

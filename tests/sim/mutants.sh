@@ -34,7 +34,7 @@ declare -A tests=(
 	[ponds]=tests/sim/pond_sim
 	[brooks]=tests/sim/brook_sim
 	[promises]=$(echo tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
-	[groups]=$(echo tests/unit/{group,group_falls,member,fleet}_test)
+	[groups]=$(echo tests/unit/{group,group_falls,group_limit,member,fleet}_test)
 	[learns]=$(echo tests/unit/{estimate,fleet_learns}_test)
 	[leases]=$(echo tests/unit/{lease,lend_ahead,memory_lend,value,borrow,overdue,ahead,sizer}_test)
 	[serves]=tests/sim/service_test
@@ -271,6 +271,13 @@ mutant engine/group.c 'L falls before the shares (GROUP-15)' \
 mutant engine/group.c 'shares do not fall before L (GROUP-15)' \
 	'uint64_t gives = less(group->reserved + self->share, group->parted);' \
 	'uint64_t gives = less(group->reserved + self->share, group->limit);' groups
+mutant engine/group.c 'a small rise waits for nothing (GROUP-16)' \
+	'return has_just_fallen(group) && to <= group->highest &&' \
+	'return members == 0 && has_just_fallen(group) && to <= group->highest &&' groups
+mutant engine/group.c 'a rise above what was parted waits (GROUP-16)' \
+	'return has_just_fallen(group) && to <= group->highest &&' 'return has_just_fallen(group) &&' groups
+mutant engine/group.c 'a rise waits while members have no slot (GROUP-16)' \
+	'members <= group->parted;' 'members > 0;' groups
 mutant engine/group.c 'what is not confirmed is not reserved (GROUP-3)' \
 	'larger(applied ? 0 : self->high, report->held)' 'larger(applied ? 0 : 0, report->held)' groups
 mutant engine/group.c 'what a node has lowered by itself is not free (GROUP-13)' \

@@ -101,7 +101,7 @@ static void expect_group(const struct beats *b)
 	            "generation, "
 	            "\"limit\", parted, lowered_us, joined_us, members, reserved, "
 	            "weights, busy, limited, hungry, claimed, lacking, in_flight, "
-	            "nudge, wanting, give_us, take_us",
+	            "nudge, wanting, give_us, take_us, highest",
 	            "groups", b, NULL),
 	    text);
 	for (size_t i = 0, end = 0; i < GROUP_BUCKETS; i++) {

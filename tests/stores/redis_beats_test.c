@@ -405,10 +405,10 @@ static void a_key_that_was_deleted_alone_spoils_nothing(void)
 static void a_group_of_an_older_version_is_quiet_for_the_longer_lease(void)
 {
 	static struct beats b;
-	static const size_t lengths[] = { 0, 232, 256, 264, 280 };
+	static const size_t lengths[] = { 0, 232, 256, 264, 288 };
 
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		double older[35] = { 0, 0, 1, 1, 100, (double)LONGER };
+		double older[36] = { 0, 0, 1, 1, 100, (double)LONGER };
 		struct remote_bytes words[4] = { text("HSET"),
 			                         text(""),
 			                         text("g"),
@@ -423,6 +423,31 @@ static void a_group_of_an_older_version_is_quiet_for_the_longer_lease(void)
 		expect_quiet(&b, lengths[i] > 0 ? LONGER : LEASE);
 		beats_close(&b);
 	}
+}
+
+/* It had all words but the last.  GROUP-16 */
+static void a_group_of_before_small_rises_waited_goes_on(void)
+{
+	static struct beats b;
+	struct remote_bytes had[3] = { text("HGET"), text(""), text("g") };
+	struct remote_bytes words[4] = { text("HSET"), text(""), text("g") };
+	uint8_t older[8 * (GROUP_WORDS - 1)];
+	struct group_grant first = open_with_one(&b), next;
+	redisReply *reply;
+
+	ask(&b, REDIS_GROUP, had, 3);
+	redis_talk_send(&talk);
+	reply = redis_talk_hear(&talk);
+	expect(&b, reply->type == REDIS_REPLY_STRING && reply->len == 8 * GROUP_WORDS);
+	memcpy(older, reply->str, sizeof(older));
+	redis_reply_free(reply);
+	words[3] = (struct remote_bytes){ older, sizeof(older) };
+	do_to(&b, REDIS_GROUP, words, 4);
+	next = TELL(&b, 1, .incarnation = 7, .seq = 2, .held = 10,
+	            .generation = first.generation);
+	expect(&b, next.share == 10 && next.life == first.life);
+	expect(&b, next.generation == first.generation && next.next == 0);
+	beats_close(&b);
 }
 
 /* What no script writes: to the group of the first node. */
@@ -539,6 +564,7 @@ int main(int argc, char **argv)
 		run_fleet(seed++, steps < STEPS_MOST ? steps : STEPS_MOST, &tally);
 	a_key_that_was_deleted_alone_spoils_nothing();
 	a_group_of_an_older_version_is_quiet_for_the_longer_lease();
+	a_group_of_before_small_rises_waited_goes_on();
 	a_group_that_is_broken_is_quiet_and_costs_no_other();
 	redis_talk_close(&user);
 	redis_talk_close(&talk);

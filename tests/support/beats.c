@@ -100,6 +100,12 @@ static void draw_steady_group(struct beats *b, struct beats_group *group)
 	s->hold_us = chance_one_in(c, 2) ? s->lease_us : s->lease_us / 4;
 	group->nodes_used = chance_between(c, 1, STEADY_NODES);
 	group->is_shy = false;
+	group->is_idle = chance_one_in(c, 3);
+	if (!group->is_idle)
+		return;
+	s->law = GROUP_SUM;
+	s->start = chance_between(c, 10, BEATS_NODES);
+	group->nodes_used = BEATS_NODES;
 }
 
 static void draw_group(struct beats *b, struct beats_group *group)
@@ -243,7 +249,9 @@ static void draw_steady_numbers(struct beats *b, const struct beats_node *node,
 	r->in_flight = chance_below(c, node->share + 1);
 	r->weight = 1 + b->node % 3;
 	r->demand = draw_near(c, r->demand, 2, 40);
-	r->busy = draw_near(c, r->busy, 2 * GROUP_BUSY_ONE, 40 * GROUP_BUSY_ONE);
+	r->busy = b->group->is_idle
+	              ? 0
+	              : draw_near(c, r->busy, 2 * GROUP_BUSY_ONE, 40 * GROUP_BUSY_ONE);
 	r->estimate = draw_near(c, r->estimate, 3, 60);
 	r->limited ^= chance_one_in(c, 8);
 }

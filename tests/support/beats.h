@@ -39,6 +39,8 @@ struct beats_group {
 	struct beats_node nodes[BEATS_NODES];
 	uint64_t nodes_used;
 	bool is_shy; /* its nodes prove seldom that leases are over, and then of all */
+	bool
+	    is_idle; /* its nodes keep nothing busy: L falls to a slot for each of them */
 };
 
 /* How often each result came, and more that must have happened. */

@@ -15,7 +15,7 @@
 #include "engine/group.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-#define MEMBERS 3
+#define MEMBERS 9
 #define LEASE UINT64_C(2000000)
 #define QUARTER (LEASE / 4)
 
@@ -118,6 +118,81 @@ static void it_falls_no_deeper_than_what_is_busy(void **state)
 
 	(void)state;
 	sums(&s, rows, COUNT(rows));
+}
+
+/* Chance moves what is busy up and down.  GROUP-16 */
+static void a_small_rise_waits_for_a_lease_after_a_fall(void **state)
+{
+	static const struct sum rows[] = {
+		{ 0, 64, 1, LEASE, 97, 97 },
+		{ 0, 49, 1, 2 * LEASE, 97, 84 },
+		{ 0, 56, 0, 2 * LEASE + 1, 97, 84 }, /* 86 */
+		{ 0, 49, 1, 2 * LEASE + QUARTER, 84, 78 },
+		{ 0, 59, 0, 2 * LEASE + QUARTER + 1, 84, 78 }, /* 90 */
+		{ 0, 60, 0, 2 * LEASE + QUARTER + 2, 91, 91 }, /* by a sixth */
+		{ 0, 49, 1, 2 * LEASE + 2 * QUARTER, 91, 79 },
+		{ 0, 59, 0, 2 * LEASE + 2 * QUARTER + 1, 91, 79 }, /* below the 97 */
+		{ 0, 59, 0, 3 * LEASE + 2 * QUARTER - 1, 79, 79 },
+		{ 0, 59, 0, 3 * LEASE + 2 * QUARTER, 90, 90 },
+		{ 0, 49, 1, 4 * LEASE + 2 * QUARTER, 90, 78 },
+		{ 0, 59, 0, 4 * LEASE + 2 * QUARTER + 1, 90, 78 },
+		{ 0, 59, 0, 4 * LEASE + 2 * QUARTER - 1, 90, 90 }, /* set back */
+	};
+	struct scene s = scene_of(GROUP_SUM, 10, 1, 1000);
+
+	(void)state;
+	sums(&s, rows, COUNT(rows));
+}
+
+/* Then chance is not all that moves it.  GROUP-16 */
+static void a_rise_above_what_was_parted_does_not_wait(void **state)
+{
+	static const struct sum rows[] = {
+		{ 0, 49, 0, LEASE, 78, 78 },
+		{ 0, 47, 1, 2 * LEASE, 78, 75 },
+		{ 0, 49, 0, 2 * LEASE + 1, 78, 75 },
+		{ 0, 50, 0, 2 * LEASE + 2, 79, 79 },
+		{ 0, 47, 1, 2 * LEASE + QUARTER, 79, 75 },
+		{ 0, 50, 0, 2 * LEASE + QUARTER + 1, 79, 75 },
+		{ 0, 51, 0, 2 * LEASE + QUARTER + 2, 80, 80 },
+	};
+	struct scene s = scene_of(GROUP_SUM, 10, 1, 1000);
+
+	(void)state;
+	sums(&s, rows, COUNT(rows));
+}
+
+/* GROUP-16 */
+static void each_member_has_a_slot_at_once(void **state)
+{
+	static const struct sum rows[] = {
+		{ 0, 1, 0, 2 * LEASE, 13, 13 },
+		{ 0, 0, 1, 3 * LEASE, 13, 11 },
+		{ 0, 0, 1, 3 * LEASE + QUARTER, 11, 9 },
+		{ 0, 0, 1, 3 * LEASE + 2 * QUARTER, 9, 8 },
+		{ 8, 0, 0, 3 * LEASE + 2 * QUARTER + 1, 9, 9 },
+	};
+	struct scene s = scene_of(GROUP_SUM, 1, 1, 1000);
+
+	(void)state;
+	for (int node = 0; node < 8; node++)
+		beat(&s, node, LEASE, (struct group_report){ .busy = 0 });
+	sums(&s, rows, COUNT(rows));
+}
+
+/* GROUP-16 */
+static void what_was_parted_by_other_settings_holds_nothing_up(void **state)
+{
+	static const struct sum before[] = { { 0, 64, 1, LEASE, 97, 97 },
+		                             { 0, 49, 1, 2 * LEASE, 97, 84 } };
+	static const struct sum after[] = { { 1, 49, 0, 2 * LEASE + 1, 78, 78 } };
+	struct scene s = scene_of(GROUP_SUM, 10, 1, 1000);
+
+	(void)state;
+	sums(&s, before, COUNT(before));
+	group_remove(&s.group, &s.estimates, &s.members[0]);
+	s.settings.start = 70;
+	sums(&s, after, COUNT(after));
 }
 
 /* ---- Estimates -------------------------------------------------------------------- */
@@ -224,6 +299,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_limit_follows_what_is_busy),
 		cmocka_unit_test(it_falls_no_deeper_than_what_is_busy),
+		cmocka_unit_test(a_small_rise_waits_for_a_lease_after_a_fall),
+		cmocka_unit_test(a_rise_above_what_was_parted_does_not_wait),
+		cmocka_unit_test(each_member_has_a_slot_at_once),
+		cmocka_unit_test(what_was_parted_by_other_settings_holds_nothing_up),
 		cmocka_unit_test(one_node_has_what_it_estimates),
 		cmocka_unit_test(an_estimate_that_falls_is_the_limit_at_once),
 		cmocka_unit_test(the_limit_follows_estimates_that_change),
