@@ -273,8 +273,10 @@ mono fleet_due(const struct fleet *fleet, mono now)
 
 bool guard_leaves(struct guard *guard, mono now)
 {
-	if (guard->fleet)
-		(void)member_leave(&guard->fleet->membership.member, now);
+	/* Before it is reported: then the share is others'. */
+	if (guard->fleet &&
+	    member_leave(&guard->fleet->membership.member, now) == MEMBER_APPLY)
+		put_in_force(guard); /* FLEET-5 */
 	return guard_has_left(guard);
 }
 

@@ -20,6 +20,8 @@
  *            has not been heard for a lease.  (H2)
  *   FLEET-4  A guard that observes reports at most its share as in flight: what it has above
  *            it is taken from no other node.
+ *   FLEET-5  A guard that leaves lets nothing in from before its report of that on: neither when
+ *            it is closed nor when its runtime is.  (H1)
  *
  * Threads   The coordinator's, but guard_join: the guard's opener.  told: any reads it.
  */

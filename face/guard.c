@@ -342,9 +342,10 @@ void gale_guard_close(struct gale_guard *guard)
 	/* One that is closed already may be gone; handle_close tells of that. */
 	if (!load_relaxed(&guard->handle.closed)) {
 		unlist(runtime, guard);
-		coordinator_remove(&guardhouse_of(runtime)->coordinator, &guard->guard);
+		/* First: nothing enters while the coordinator reports that it leaves. */
 		if (turnstile_close(&guard->guard.turnstile))
 			guard_is_empty(guard);
+		coordinator_remove(&guardhouse_of(runtime)->coordinator, &guard->guard);
 	}
 	handle_close(&guard->handle);
 }

@@ -23,8 +23,9 @@ static struct stage {
 		uint32_t was;   /* the clock, before its last exit */
 		uint64_t wrote; /* to what is freed when the last slot is given back */
 	} seats[SEATS];
-	uint32_t fenced; /* the clock, after the fence */
-	uint32_t lasts;  /* who were told that theirs was the last slot */
+	uint32_t fenced;   /* the clock, after the fence */
+	uint32_t lasts;    /* who were told that theirs was the last slot */
+	uint32_t reported; /* in flight, by a guard that leaves */
 } * s;
 
 static void begin(uint32_t most)
@@ -194,6 +195,14 @@ void coordinator_lowers(void)
 		was_last();
 }
 
+void coordinator_leaves(void)
+{
+	if (turnstile_apply(&s->turnstile, 2,
+	                    (struct slots_ceiling){ 0, SLOTS_BY_SHARE }))
+		was_last();
+	s->reported = slots_in_flight(turnstile_word(&s->turnstile));
+}
+
 void coordinator_closes(void)
 {
 	if (turnstile_close(&s->turnstile))
@@ -216,6 +225,12 @@ void nothing_passed_the_fence(void)
 		return;
 	must_hold(s->seats[0].has == 0);
 	must_hold(turnstile_kept(&s->turnstile) == 0);
+}
+
+void no_more_than_was_reported(void)
+{
+	all_slots_are_there();
+	must_hold(slots_in_flight(turnstile_word(&s->turnstile)) <= s->reported);
 }
 
 void nothing_is_kept(void)

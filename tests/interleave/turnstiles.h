@@ -30,6 +30,9 @@ void begin_kept(void);
 void coordinator_lets_keep_nothing(void);
 void coordinator_lowers(void);
 
+/* Its share is 0, and what is in flight is reported. */
+void coordinator_leaves(void);
+
 /* No slot is free but the one that the first seat keeps. */
 void begin_full_but_for_a_cell(void);
 void other_enters_and_exits_all(void);
@@ -40,6 +43,8 @@ void other_enters(void);
 void all_slots_are_there(void);
 /* The same; and what came after the fence found it.  TURNSTILE-2 */
 void nothing_passed_the_fence(void);
+/* The same; and no more is in flight than a guard that leaves has reported.  FLEET-5 */
+void no_more_than_was_reported(void);
 /* The same; and a cell that may keep nothing keeps nothing.  TURNSTILE-3 */
 void nothing_is_kept(void);
 /* The same; and one alone was the last.  TURNSTILE-4 */

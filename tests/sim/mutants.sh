@@ -360,6 +360,8 @@ mutant coordinator/fleet.c 'a seat has no fence of its own (FLEET-2)' \
 	'store_relaxed(&guard->turnstile.fence_ns, fence_ns);' 'store_relaxed(&guard->turnstile.fence_ns, fence_ns > 0 ? UINT64_MAX : 0);' guards
 mutant coordinator/fleet.c 'a guard that is closed leaves with its calls in flight (FLEET-3)' \
 	'.in_flight = in_flight,' '.in_flight = fleet->membership.member.leaves ? 0 : in_flight,' guards
+mutant coordinator/fleet.c 'a guard that leaves lets calls in after its report (FLEET-5)' \
+	'put_in_force(guard); /* FLEET-5 */' 'guard->leaves = true;' groups
 mutant coordinator/coordinator.c 'a runtime that is closed does not leave' \
 	'	leave_all(coordinator, clock_now(coordinator->clock));' '	(void)leave_all;' guards
 

@@ -454,6 +454,26 @@ static void a_guard_that_is_closed_leaves_when_its_calls_have_ended(void **state
 	close_world(&world);
 }
 
+/* FLEET-5: a thread may be in gale_enter while its runtime is closed. */
+static void a_guard_that_leaves_lets_nothing_in(void **state)
+{
+	enum gale_why before, after;
+	struct world world;
+	struct node *node = &world.nodes[0];
+	bool left;
+
+	(void)state;
+	open_world(&world, 1, plan(6));
+	pass(&world, GALE_SECONDS(1), 0);
+	before = try_one(node);
+	left = guard_leaves(&node->guard->guard, (mono){ boot_ns(&world.clock.clock) });
+	after = try_one(node);
+	close_world(&world);
+	assert_int_equal(before, GALE_WHY_SLOT);
+	assert_false(left);
+	assert_int_equal(after, GALE_WHY_SHARE);
+}
+
 /* At once, and not when it would have been looked at. */
 static void a_guard_that_has_left_is_dropped(void **state)
 {
@@ -1144,6 +1164,7 @@ int main(void)
 		cmocka_unit_test(slots_of_a_dead_node_come_back_after_its_lease),
 		cmocka_unit_test(
 		    a_guard_that_is_closed_leaves_when_its_calls_have_ended),
+		cmocka_unit_test(a_guard_that_leaves_lets_nothing_in),
 		cmocka_unit_test(a_guard_that_has_left_is_dropped),
 		cmocka_unit_test(a_runtime_that_is_closed_leaves),
 		cmocka_unit_test(the_second_node_of_a_name_is_refused_and_told),
