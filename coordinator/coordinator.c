@@ -407,6 +407,7 @@ static void end(struct actor *self) ON(actor_role)
 	while ((timer = timers_take(&coordinator->timers, (mono){ NEVER }))) {
 		struct guard *guard = guard_of(timer);
 
+		guard_ends(guard);
 		if (guard->fleet)
 			post_leave(guard->fleet);
 		guard->next = left;

@@ -128,11 +128,13 @@ static const char *refusal(uint64_t result)
 {
 	switch (result) {
 	case GROUP_NAMESAKE:
-		return "another node of this node's name is in the group: give each "
-		       "node a name of its own";
+		return "another node of this node's name is in the group, or a guard "
+		       "of before with calls in flight: give each node a name of its "
+		       "own, and end the calls of a guard before it is opened again";
 	case GROUP_DISAGREES:
 		return "the group has other settings: all its nodes need the same "
-		       "law, start, floor, ceiling, lease, parts and of_estimates";
+		       "law, start, floor, ceiling, beat, lease, parts and "
+		       "of_estimates";
 	case GROUP_FULL:
 		return "the group has as many nodes as it can";
 	default:
@@ -199,6 +201,23 @@ static void follow(struct guard *guard, enum member_news news, bool was_fenced)
 		say_refusal(guard, member->told.result);
 }
 
+/* Without a share, and once until a report is answered. */
+static void say_lost(struct guard *guard, enum store_result result)
+{
+	struct fleet *fleet = guard->fleet;
+
+	if (result != STORE_DONE && !fleet->said_lost &&
+	    fleet->membership.member.is_fenced) {
+		guard->ops->say(guard, GALE_LEVEL_WARNING,
+		                result == STORE_FULL
+		                    ? "has no share: the store is full"
+		                    : "has no share: its report was not answered");
+		fleet->said_lost = true;
+	}
+	if (result == STORE_DONE)
+		fleet->said_lost = false;
+}
+
 void guard_hear(struct guard *guard, mono now)
 {
 	struct fleet *fleet = guard->fleet;
@@ -218,6 +237,7 @@ void guard_hear(struct guard *guard, mono now)
 		}
 	}
 	follow(guard, news, was_fenced);
+	say_lost(guard, membership->failed);
 }
 
 /* The fence first: a node that goes on alone reports what it then holds. */
@@ -290,6 +310,17 @@ bool guard_has_left(const struct guard *guard)
 	member = &guard->fleet->membership.member;
 	return !guard->fleet->membership.with_store &&
 	       (member->has_left || (member->leaves && member->is_fenced));
+}
+
+void guard_ends(struct guard *guard)
+{
+	if (!guard->fleet || guard->fleet->membership.member.is_fenced ||
+	    in_use_of(guard) == 0)
+		return;
+	guard->ops->say(guard, GALE_LEVEL_ERROR,
+	                "beats no more, and has calls in flight");
+	if (guard->ops->fenced)
+		guard->ops->fenced(guard); /* FLEET-6 */
 }
 
 /* ---- Posts ------------------------------------------------------------------------ */

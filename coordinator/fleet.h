@@ -22,6 +22,8 @@
  *            it is taken from no other node.
  *   FLEET-5  A guard that leaves lets nothing in from before its report of that on: neither when
  *            it is closed nor when its runtime is.  (H1)
+ *   FLEET-6  Where a runtime ends before a guard's calls, the host is told as at the fence: the
+ *            share is others' when the lease is over.  (H2)
  *
  * Threads   The coordinator's, but guard_join: the guard's opener.  told: any reads it.
  */
@@ -70,6 +72,7 @@ struct fleet {
 	struct want want;
 	uint64_t refused; /* for want of share, as was reported */
 	uint64_t said;    /* the refusal that was logged last; GROUP_GRANTED: none */
+	bool said_lost;   /* that a report was not answered */
 
 	/* Any thread reads these. */
 	struct {
@@ -108,6 +111,8 @@ void guard_nudged(struct guard *guard, mono now, const struct group_nudge *nudge
 /* From now on nothing enters.  True: it has left, and can be dropped. */
 bool guard_leaves(struct guard *guard, mono now);
 bool guard_has_left(const struct guard *guard);
+/* The runtime ends, and the guard beats no more. */
+void guard_ends(struct guard *guard);
 
 /* ---- Posts ------------------------------------------------------------------------ */
 

@@ -362,6 +362,8 @@ mutant coordinator/fleet.c 'a guard that is closed leaves with its calls in flig
 	'.in_flight = in_flight,' '.in_flight = fleet->membership.member.leaves ? 0 : in_flight,' guards
 mutant coordinator/fleet.c 'a guard that leaves lets calls in after its report (FLEET-5)' \
 	'put_in_force(guard); /* FLEET-5 */' 'guard->leaves = true;' groups
+mutant coordinator/fleet.c 'a host is not told that its runtime ends under calls (FLEET-6)' \
+	'guard->ops->fenced(guard); /* FLEET-6 */' '(void)guard;' groups
 mutant coordinator/coordinator.c 'a runtime that is closed does not leave' \
 	'	leave_all(coordinator, clock_now(coordinator->clock));' '	(void)leave_all;' guards
 

@@ -536,6 +536,90 @@ static void the_second_node_of_a_name_is_refused_and_told(void **state)
 	close_world(&world);
 }
 
+/* H2: the new guard has the old one's name, and waits for its calls. */
+static void a_guard_that_is_opened_again_waits_for_calls_of_before(void **state)
+{
+	struct gale_guard_config config = plan(6);
+	struct world world;
+	struct node *node = &world.nodes[0];
+	struct gale_entry old;
+	enum gale_why meanwhile, after;
+	bool said;
+
+	(void)state;
+	config.node = "me";
+	open_world(&world, 1, config);
+	pass(&world, GALE_SECONDS(1), 0);
+	(void)try_one(node);
+	old = node->calls[--node->in_flight];
+	gale_guard_close(node->guard);
+	config.store = node->store;
+	assert_int_equal(gale_guard_open(node->runtime, &config, &node->guard),
+	                 GALE_ERR_OK);
+	pass(&world, GALE_SECONDS(2), 0);
+	meanwhile = try_one(node);
+	said =
+	    strstr(node->lines.last, "a guard of before with calls in flight") != NULL;
+	gale_exit(node->seat, &old, GALE_OK);
+	pass(&world, GALE_SECONDS(1), 0);
+	after = try_one(node);
+	close_world(&world);
+	assert_int_equal(meanwhile, GALE_WHY_CUT_OFF);
+	assert_true(said);
+	assert_int_equal(after, GALE_WHY_SLOT);
+}
+
+/* FLEET-6 */
+static void a_runtime_that_is_closed_under_calls_tells_its_host(void **state)
+{
+	struct world world;
+	struct node *node = &world.nodes[0];
+
+	(void)state;
+	open_world(&world, 1, plan(6));
+	pass(&world, GALE_MILLIS(500), 0);
+	assert_int_equal(fill(node), 6);
+	gale_runtime_close(node->runtime);
+	node->runtime = NULL;
+	for (; node->in_flight > 0; node->in_flight--)
+		gale_exit(NULL, &node->calls[node->in_flight - 1], GALE_DROPPED);
+	gale_guard_close(node->guard);
+	gale_store_close(node->store);
+	assert_int_equal(node->hook.fenced, 1);
+}
+
+static void a_full_store_is_said_once(void **state)
+{
+	struct gale_store_config full = { .url = "memory:full", .max_keys = 2 };
+	struct gale_guard_config config = plan(6);
+	struct gale_guard *first, *second;
+	struct gale_store *store;
+	struct world world;
+	struct node *node = &world.nodes[0];
+	bool said, said_again;
+
+	(void)state;
+	open_world(&world, 1, plan(6));
+	assert_int_equal(gale_store_open(node->runtime, &full, &store), GALE_ERR_OK);
+	config.store = store;
+	config.name = "first";
+	assert_int_equal(gale_guard_open(node->runtime, &config, &first), GALE_ERR_OK);
+	pass(&world, GALE_SECONDS(1), 0);
+	config.name = "second";
+	assert_int_equal(gale_guard_open(node->runtime, &config, &second), GALE_ERR_OK);
+	pass(&world, GALE_SECONDS(1), 0);
+	said = strstr(node->lines.last, "the store is full") != NULL;
+	memset(node->lines.last, 0, sizeof(node->lines.last));
+	pass(&world, GALE_SECONDS(1), 0);
+	said_again = node->lines.last[0] != 0;
+	gale_guard_close(first);
+	gale_guard_close(second);
+	gale_store_close(store);
+	close_world(&world);
+	assert_true(said);
+	assert_false(said_again);
+}
+
 static void settings_that_disagree_are_refused_and_said(void **state)
 {
 	struct world world;
@@ -568,7 +652,7 @@ static void what_must_be_the_same_is_named(void **state)
 	pass(&world, GALE_SECONDS(1), 0);
 	assert_int_equal(try_one(&world.nodes[1]), GALE_WHY_CUT_OFF);
 	assert_non_null(strstr(world.nodes[1].lines.last,
-	                       "law, start, floor, ceiling, lease, parts and "
+	                       "law, start, floor, ceiling, beat, lease, parts and "
 	                       "of_estimates"));
 	close_world(&world);
 }
@@ -1168,6 +1252,10 @@ int main(void)
 		cmocka_unit_test(a_guard_that_has_left_is_dropped),
 		cmocka_unit_test(a_runtime_that_is_closed_leaves),
 		cmocka_unit_test(the_second_node_of_a_name_is_refused_and_told),
+		cmocka_unit_test(
+		    a_guard_that_is_opened_again_waits_for_calls_of_before),
+		cmocka_unit_test(a_runtime_that_is_closed_under_calls_tells_its_host),
+		cmocka_unit_test(a_full_store_is_said_once),
 		cmocka_unit_test(settings_that_disagree_are_refused_and_said),
 		cmocka_unit_test(what_must_be_the_same_is_named),
 		cmocka_unit_test(a_lease_is_over_so_long_after_the_answer),
