@@ -45,13 +45,33 @@ static void see_purse(struct gale_tenant *tenant, uint64_t units)
 	tenant->budget->locked.units += used;
 }
 
+/* It has been closed. */
+static bool is_out(const struct gale_tenant *tenant)
+{
+	return tenant->locked.family->handles[tenant->locked.number] != tenant;
+}
+
+/* Those below a tenant that was closed have no escrow above them any more: the one that it was in
+ * has kept what they had used.  TENANT-7 */
+static void give_to_highest(struct gale_tenant *tenant, uint64_t back, uint64_t window)
+{
+	const struct gale_tenant *highest = NULL;
+
+	for (tenant = tenant->parent; tenant; tenant = tenant->parent)
+		if (is_out(tenant))
+			highest = tenant;
+	if (highest)
+		escrow_give_removed(&highest->locked.family->escrow, back, window);
+}
+
 /* Of one that is closed, or has tenants by now, the escrow of its family, or the one below it, has
  * kept what it had used.  TENANT-7 */
 static void give_back(struct gale_tenant *tenant, uint64_t back, uint64_t window)
 {
 	struct family *family = tenant->locked.family;
 
-	if (family->handles[tenant->locked.number] != tenant)
+	give_to_highest(tenant, back, window);
+	if (is_out(tenant))
 		escrow_give_removed(&family->escrow, back, window);
 	else if (tenant->locked.below)
 		escrow_give_removed(&tenant->locked.below->escrow, back, window);
@@ -315,8 +335,7 @@ static struct escrow_answer ask_locked(struct gale_tenant *tenant, uint64_t cost
 /* It has not been taken out, nor been cut off by its parent's end. */
 static bool is_there(const struct gale_tenant *tenant)
 {
-	return tenant_is_open(tenant) &&
-	       tenant->locked.family->handles[tenant->locked.number] == tenant;
+	return tenant_is_open(tenant) && !is_out(tenant);
 }
 
 /* TENANT-5.  ret_units: of a hold; or NULL.  The answer is made where it is returned, word by word: a

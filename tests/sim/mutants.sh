@@ -421,7 +421,9 @@ mutant engine/escrow.c 'a window that is over is debited (ESCROW-5)' \
 mutant face/escrowed.c 'what a hold does not need is lost (TENANT-7)' \
 	'escrow_give(&family->escrow, tenant->locked.number, back, window);' '(void)back;' tenants
 mutant face/escrowed.c 'the hold of a tenant that was closed gives back to the next one (TENANT-7)' \
-	'if (family->handles[tenant->locked.number] != tenant)' 'if (!family->handles[tenant->locked.number])' tenants
+	'return tenant->locked.family->handles[tenant->locked.number] != tenant;' 'return !tenant->locked.family->handles[tenant->locked.number];' tenants
+mutant face/escrowed.c 'the hold of a user gives nothing back when its organisation was closed (TENANT-7)' \
+	'	if (highest)' '	if (highest && back > GALE_UNITS_MAX)' tenants
 mutant coordinator/till.h 'what goes back without a lock ends no denial' \
 	'			if (load_relaxed(&till->denied) != 0)' '			if (load_relaxed(&till->denied) == 1)' tills
 mutant coordinator/till.h 'a hold gives back into a window that is over (TILL-2)' \

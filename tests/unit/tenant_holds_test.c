@@ -484,6 +484,60 @@ static void a_tenant_is_closed_under_a_hold(void **state)
 	gale_tenant_close(other);
 }
 
+static void close_both(void)
+{
+	gale_tenant_close(s.a);
+	gale_tenant_close(s.b);
+	s.a = s.b = NULL;
+}
+
+/* A team of it is closed before it, after it, or not at all. */
+enum closing { TEAM_FIRST, TEAM_LAST, TEAM_STAYS };
+
+static void close_organisation(enum closing closing, uint64_t units)
+{
+	struct gale_terms terms = { .weight = 1 };
+	struct gale_tenant_held held, above;
+	struct gale_tenant *organisation, *team, *user;
+
+	must(gale_tenant_open(s.budget, &terms, &organisation) == GALE_ERR_OK);
+	terms.parent = organisation;
+	must(gale_tenant_open(s.budget, &terms, &team) == GALE_ERR_OK);
+	terms.parent = team;
+	must(gale_tenant_open(s.budget, &terms, &user) == GALE_ERR_OK);
+	is_told(hold(user, units, &held), GALE_ALLOW, GALE_WHY_OWN);
+	is_told(hold(user, 10, &above), GALE_ALLOW, GALE_WHY_OWN);
+	if (closing == TEAM_FIRST)
+		gale_tenant_close(team);
+	gale_tenant_close(organisation);
+	if (closing == TEAM_LAST)
+		gale_tenant_close(team);
+	terms.parent = NULL;
+	must(gale_tenant_open(s.budget, &terms, &s.a) == GALE_ERR_OK);
+	is_told(grow(&held, 1), GALE_DENY, GALE_WHY_CLOSED);
+	met(gale_tenant_commit(s.house.seat, &held, 5), GALE_ERR_TENANT);
+	met(gale_tenant_commit(s.house.seat, &held, 5), GALE_ERR_HOLD);
+	met(gale_tenant_commit(s.house.seat, &above, 50), GALE_ERR_TENANT);
+	assert_int_equal(left_of(s.house.seat, s.a), LIMIT - 5 - 10);
+	if (closing == TEAM_STAYS)
+		gale_tenant_close(team);
+	gale_tenant_close(user);
+	gale_tenant_close(s.a);
+	s.a = NULL;
+	test_clock_advance(&s.house.clock, WINDOW_US);
+}
+
+/* Other organisations can use the units that the hold gives back, in its window.  TENANT-7 */
+static void an_organisation_is_closed_under_a_users_hold(void **state)
+{
+	(void)state;
+	close_both();
+	for (enum closing closing = TEAM_FIRST; closing <= TEAM_STAYS; closing++) {
+		close_organisation(closing, 60); /* more than a purse */
+		close_organisation(closing, 5);
+	}
+}
+
 static void a_budget_is_closed_under_a_hold(void **state)
 {
 	struct gale_tenant_held held;
@@ -755,6 +809,7 @@ int main(void)
 		CASE(who_holds_from_its_purse_is_present),
 		CASE(a_tenant_is_closed_under_a_hold_from_its_purse),
 		CASE(a_tenant_is_closed_under_a_hold),
+		CASE(an_organisation_is_closed_under_a_users_hold),
 		CASE(a_budget_is_closed_under_a_hold),
 		CASE(a_tenant_with_a_hold_gets_tenants_of_its_own),
 		CASE(the_limit_is_lowered_under_a_hold),
