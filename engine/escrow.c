@@ -245,15 +245,21 @@ enum fair_fault escrow_set_limit(struct escrow *escrow, uint64_t limit)
 
 /* ---- Shares ------------------------------------------------------------------------- */
 
-static uint64_t share_of(struct escrow *escrow, struct escrow_tenant *tenant)
+/* By the level that was found last. */
+static uint64_t known_share_of(struct escrow *escrow, struct escrow_tenant *tenant)
 {
-	if (!escrow->settled)
-		escrow_find_level(escrow);
 	if (tenant->level != escrow->level) {
 		tenant->share = escrow_level_of(escrow, tenant, &tenant->part);
 		tenant->level = escrow->level;
 	}
 	return tenant->share;
+}
+
+static uint64_t share_of(struct escrow *escrow, struct escrow_tenant *tenant)
+{
+	if (!escrow->settled)
+		escrow_find_level(escrow);
+	return known_share_of(escrow, tenant);
 }
 
 /* ---- A window turns ----------------------------------------------------------------- */
@@ -734,13 +740,14 @@ uint64_t escrow_excess(struct escrow *escrow, uint32_t number)
 {
 	uint64_t most = 0;
 
-	(void)escrow_share(escrow, number);
 	for (; escrow; number = escrow->place, escrow = escrow->above) {
 		struct escrow_tenant *tenant = &escrow->tenants[number];
-		uint64_t used = used_of(escrow, tenant), share;
+		uint64_t used = used_of(escrow, tenant), half;
 
-		share = tenant->list == ESCROW_PRESENT ? share_of(escrow, tenant) : 0;
-		most = greater(most, used > share ? used - share : 0);
+		half = tenant->list == ESCROW_PRESENT
+		           ? known_share_of(escrow, tenant) / 2
+		           : 0;
+		most = greater(most, used > half ? used - half : 0);
 	}
 	return most;
 }

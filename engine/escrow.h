@@ -133,7 +133,7 @@ struct escrow {
 	uint64_t pool;
 	uint64_t floor; /* while the level is not below, all stand where they do */
 	uint64_t reserve;
-	uint64_t walked; /* tenants that were looked at to find levels */
+	uint64_t walked; /* tenants that were looked at, of those present */
 	uint64_t falls;  /* how often a share may have fallen below what was used */
 };
 
@@ -196,6 +196,14 @@ static inline uint32_t escrow_present(const struct escrow *escrow)
 {
 	return escrow->lists[ESCROW_PRESENT].count;
 }
+/* The next of those that are present.  ESCROW_NOBODY: before the first, and after the last. */
+static inline uint32_t escrow_next(struct escrow *escrow, uint32_t number)
+{
+	if (number == ESCROW_NOBODY)
+		return escrow->lists[ESCROW_PRESENT].first;
+	escrow->walked++;
+	return escrow->tenants[number].after;
+}
 /* The same, where no tenant has units ahead. */
 static inline void escrow_pass(struct escrow *escrow, uint64_t now_us)
 {
@@ -208,7 +216,8 @@ static inline void escrow_pass(struct escrow *escrow, uint64_t now_us)
 /* As of the last instant that was told. */
 uint64_t escrow_used(const struct escrow *escrow, uint32_t number);
 uint64_t escrow_share(struct escrow *escrow, uint32_t number);
-/* By how much it, or a node above it, has used more than its share. */
+/* By how much it, or a node above it, has used more than half of its share, as shares were when
+ * escrow_share was last asked in each escrow: units given back since have raised none. */
 uint64_t escrow_excess(struct escrow *escrow, uint32_t number);
 /* An ask for more is never admitted. */
 uint64_t escrow_most(const struct escrow *escrow, uint32_t number);

@@ -168,16 +168,45 @@ static void take_back(struct gale_tenant *tenant)
 	tenant->locked.seen -= units;
 }
 
+static struct gale_tenant *next_present(struct family *family,
+                                        const struct gale_tenant *tenant)
+{
+	uint32_t number = escrow_next(&family->escrow,
+	                              tenant ? tenant->locked.number : ESCROW_NOBODY);
+
+	return number == ESCROW_NOBODY ? NULL : family->handles[number];
+}
+
+#define EACH_PRESENT(family, tenant)                                                   \
+	for (struct gale_tenant *tenant = next_present(family, NULL); tenant;          \
+	     tenant = next_present(family, tenant))
+
+static void find_shares(struct family *family)
+{
+	EACH_PRESENT(family, tenant)
+	{
+		(void)escrow_share(&family->escrow, tenant->locked.number);
+		if (tenant->locked.below)
+			find_shares(tenant->locked.below);
+	}
+}
+
+/* A tenant that is absent has nothing ahead. */
+static void take_back_below(struct family *family)
+{
+	EACH_PRESENT(family, tenant)
+	if (tenant->locked.below)
+		take_back_below(tenant->locked.below);
+	else
+		take_back(tenant);
+}
+
+/* All by one level: units that one tenant gives back would have it found anew for the next one.  Down
+ * to half a share: so shares halve before they fall below purses again. */
 void escrowed_take_back_all(struct family *family)
 {
-	for (uint32_t i = 0; i < family->room; i++) {
-		struct gale_tenant *tenant = family->handles[i];
-
-		if (tenant && tenant->locked.below)
-			escrowed_take_back_all(tenant->locked.below);
-		else if (tenant)
-			take_back(tenant);
-	}
+	find_shares(family);
+	take_back_below(family);
 }
 
 /* Of a purse that is empty.  TENANT-1, TENANT-2 */

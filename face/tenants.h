@@ -190,7 +190,8 @@ void shared_settle(struct gale_seat *seat, struct gale_tenant *tenant,
 void escrowed_empty(struct gale_tenant *tenant);
 /* The same for all tenants of the family, and those below them. */
 void escrowed_empty_all(struct family *family);
-/* Gives back units ahead that are more than a share is now.  TENANT-2 */
+/* Gives back units ahead, so that tenants have used half of what their shares are now, or more
+ * without them.  TENANT-2 */
 void escrowed_take_back_all(struct family *family);
 
 /* An ask that neither purse nor memory could answer. */

@@ -452,6 +452,10 @@ mutant face/escrowed.c 'a purse outlives its window (TENANT-1)' \
 	'uint64_t end_us = window + budget->window_us - 1;' 'uint64_t end_us = window + 2 * budget->window_us - 1;' tenants
 mutant face/escrowed.c 'a purse keeps more than the share is (TENANT-2)' \
 	'if (excess == 0 || tenant->locked' 'if (excess <= UINT64_MAX || tenant->locked' tenants
+mutant face/escrowed.c 'each purse that is taken back has the level found anew' \
+	'	escrow_give(escrow, tenant->locked.number, units, escrow->window);' '	escrow_give(escrow, tenant->locked.number, units, escrow->window); (void)escrow_share(escrow, tenant->locked.number);' tenants
+mutant engine/escrow.c 'purses fall to the shares alone, and so with each tenant that comes' \
+	'known_share_of(escrow, tenant) / 2' 'known_share_of(escrow, tenant)' tenants
 mutant face/escrowed.c 'who lives from its purse is absent (TENANT-3)' \
 	'if (units < tenant->locked.seen) {' 'if (units > tenant->locked.seen) {' tenants
 mutant face/escrowed.c 'a denial is remembered until the window turns (TENANT-4)' \

@@ -16,6 +16,7 @@
 
 #include <gale/tenants.h>
 
+#include "face/tenants.h"
 #include "tests/support/child.h"
 #include "tests/support/house.h"
 #include "tests/support/length.h"
@@ -413,6 +414,46 @@ static void a_crowd_is_present_at_once(void **state)
 	assert_true(house_close(&h));
 }
 
+/* 28 at most were counted: of an ask for each that is present, and of all asks for each ask. */
+#define LOOKS_MAX 30
+
+/* One has used nearly all, and others have purses of what was left when they came.  So shares fall
+ * below what purses have, but seldom.  Looks at tenants are counted, not time. */
+static void who_comes_to_a_used_share_looks_at_few_tenants(void **state)
+{
+	(void)state;
+	for (uint32_t count = 10; count <= 1000; count *= 10) {
+		struct gale_budget_config config = { .limit = 1000000000,
+			                             .window_us = WINDOW_US,
+			                             .max_tenants = count };
+		struct gale_tenant *tenants[1000];
+		const struct escrow *escrow;
+		struct gale_budget *budget;
+		struct house h;
+
+		house_open(&h, &plan);
+		must(gale_budget_open(h.runtime, &config, &budget) == GALE_ERR_OK);
+		escrow = &budget->locked.family.escrow;
+		for (uint32_t i = 0; i < count; i++)
+			tenants[i] = open_tenant(budget, 0, 1);
+		is_told(gale_tenant_ask(h.seat, tenants[0], 900000000), GALE_ALLOW,
+		        GALE_WHY_OWN);
+		for (uint32_t i = 1; i < count; i++) {
+			uint64_t walked = escrow->walked;
+
+			is_told(gale_tenant_ask(h.seat, tenants[i], 1), GALE_ALLOW,
+			        GALE_WHY_OWN);
+			assert_in_range(escrow->walked - walked, 0, LOOKS_MAX * i);
+		}
+		assert_in_range(escrow->falls, 1, count);
+		assert_in_range(escrow->walked, count, LOOKS_MAX * count);
+		for (uint32_t i = 0; i < count; i++)
+			gale_tenant_close(tenants[i]);
+		gale_budget_close(budget);
+		assert_true(house_close(&h));
+	}
+}
+
 static void terms_change_under_load(void **state)
 {
 	struct gale_terms terms = { .guarantee = 500, .cap = 600, .weight = 1 };
@@ -517,7 +558,7 @@ struct crowd {
 	struct gale_tenant *tenants[THREADS];
 };
 
-struct member {
+struct asker {
 	struct crowd *crowd;
 	int number;
 	uint64_t allowed[THREADS];
@@ -526,7 +567,7 @@ struct member {
 /* Each asks for its own tenant mostly, and for the next one now and then. */
 static void *ask_and_ask(void *argument)
 {
-	struct member *member = argument;
+	struct asker *member = argument;
 	struct gale_seat *seat;
 
 	must(gale_join(member->crowd->runtime, &seat) == GALE_ERR_OK);
@@ -576,7 +617,7 @@ static uint64_t units_told(struct house *h)
  * and each has by weight.  What metrics tell meanwhile never falls.  T1, T4 */
 static void threads_get_what_there_is_and_no_more(void **state)
 {
-	struct member members[THREADS] = { 0 };
+	struct asker members[THREADS] = { 0 };
 	struct crowd crowd;
 	struct gale_budget *budget;
 	pthread_t threads[THREADS];
@@ -592,7 +633,7 @@ static void threads_get_what_there_is_and_no_more(void **state)
 		assert_int_equal(flood(&h, crowd.tenants[i], 1), 1);
 	}
 	for (int i = 0; i < THREADS; i++) {
-		members[i] = (struct member){ .crowd = &crowd, .number = i };
+		members[i] = (struct asker){ .crowd = &crowd, .number = i };
 		must(pthread_create(&threads[i], NULL, ask_and_ask, &members[i]) == 0);
 	}
 	for (int i = 0; i < 20; i++, last = told) { /* while they ask */
@@ -624,7 +665,7 @@ static void threads_get_what_there_is_and_no_more(void **state)
 /* Until each tenant is refused. */
 static void *ask_for_all(void *argument)
 {
-	struct member *member = argument;
+	struct asker *member = argument;
 	struct gale_seat *seat;
 	bool any = true;
 
@@ -659,7 +700,7 @@ static void the_ratio_of_threads_is_a_thousandth_at_most(void **state)
 	for (uint32_t i = 0; i < THREADS; i++)
 		crowd.tenants[i] = open_tenant(budget, 0, 1 + i);
 	for (int window = 0; window < 3; window++) {
-		struct member members[THREADS] = { 0 };
+		struct asker members[THREADS] = { 0 };
 		double least = MUCH, most = 0;
 		pthread_t threads[THREADS];
 		uint64_t all = THREADS;
@@ -853,7 +894,7 @@ static void a_parent_that_cannot_be_is_refused(void **state)
 /* More than there was room for at first; and from time to time one comes or goes. */
 static void threads_share_a_tree(void **state)
 {
-	struct member members[THREADS] = { 0 };
+	struct asker members[THREADS] = { 0 };
 	struct gale_tenant *orgs[2], *others[20];
 	struct gale_budget *budget;
 	pthread_t threads[THREADS];
@@ -872,7 +913,7 @@ static void threads_share_a_tree(void **state)
 		assert_int_equal(flood(&h, crowd.tenants[i], 1), 1);
 	}
 	for (int i = 0; i < THREADS; i++) {
-		members[i] = (struct member){ .crowd = &crowd, .number = i };
+		members[i] = (struct asker){ .crowd = &crowd, .number = i };
 		must(pthread_create(&threads[i], NULL, ask_and_ask, &members[i]) == 0);
 	}
 	for (int i = 0; i < 20; i++)
@@ -914,6 +955,7 @@ int main(void)
 		cmocka_unit_test(a_tenant_that_is_closed_leaves_what_it_has_used),
 		cmocka_unit_test(tenants_by_the_million_come_and_go),
 		cmocka_unit_test(a_crowd_is_present_at_once),
+		cmocka_unit_test(who_comes_to_a_used_share_looks_at_few_tenants),
 		cmocka_unit_test(terms_change_under_load),
 		cmocka_unit_test(what_is_closed_is_refused),
 		cmocka_unit_test(a_child_is_refused_and_uses_nothing),
