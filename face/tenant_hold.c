@@ -253,7 +253,8 @@ static __attribute__((noinline)) struct gale_answer
 hold_longer(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t at_most,
             struct gale_tenant_held *ret_hold, uint64_t within_us)
 {
-	enum gale_why why = tenant_check(seat, tenant, at_most);
+	enum gale_why why = tenant_check(
+	    seat, tenant, at_most < GALE_UNITS_MAX ? at_most : GALE_UNITS_MAX);
 	struct tenant_units units;
 	struct gale_answer answer;
 	uint64_t most;

@@ -29,8 +29,10 @@
 static enum gale_why why_wrong(const struct trial *trial, size_t i, bool is_cut)
 {
 	const struct gale_part *part = &trial->named[i];
+	uint64_t cost =
+	    is_cut && part->cost > GALE_UNITS_MAX ? GALE_UNITS_MAX : part->cost;
 	enum gale_why why =
-	    check_ask(trial->seat, part->limiter, part->key, part->key_len, part->cost);
+	    check_ask(trial->seat, part->limiter, part->key, part->key_len, cost);
 
 	if (why != GALE_WHY_RULE)
 		return why;

@@ -66,7 +66,9 @@ extern "C" {
 	X(LIMITER, 32,                                                                 \
 	  "limiter: it is NULL, closed, or of another runtime; pass one that is open") \
 	X(KEY, 33, "key: must have from 1 to 256 bytes")                               \
-	X(COST, 34, "cost: must be from 1 to 2^53 - 1")                                \
+	X(COST, 34,                                                                    \
+	  "cost: must be from 1 to 2^53 - 1; of a hold that is committed: from 0, "    \
+	  "and for a limiter at most 1,048,575 above the held units")                  \
 	X(FORKED, 35,                                                                  \
 	  "runtime: opened before this process was forked; open a new one")            \
 	X(STORE_FULL, 36,                                                              \

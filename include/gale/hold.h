@@ -11,7 +11,8 @@
  *	if (gale_hold_wait(seat, &all, &hold, within).verdict != GALE_ALLOW)
  *		return refuse();
  *	while (next_token(&used))
- *		if (used == held && gale_hold_grow(seat, &hold, more, 0).verdict != GALE_ALLOW)
+ *		if (used >= hold.parts[0].units &&
+ *		    gale_hold_grow(seat, &hold, more, 0).verdict != GALE_ALLOW)
  *			break;                                  stop the stream
  *	gale_hold_commit(seat, &hold, costs);           the real cost of each part
  *
@@ -27,7 +28,8 @@
  * the call cost more.  If each hold is an upper bound, no window exceeds its limit.
  *
  * Bound     A part that would hold more than its limiter's limit holds the limit, and hold.cut
- *           is true.  So a large bound does not make a small limit unusable.
+ *           is true.  So a large bound does not make a small limit unusable.  A part holds at most
+ *           1,048,575 units; a larger bound is cut to that, too.
  * Windows   A hold does not expire while the call runs, however long that is.  Its units stay
  *           used in their own window.  A commit after the end of that window changes no later
  *           window.
@@ -69,7 +71,8 @@ struct gale_held {
 struct gale_hold {
 	size_t
 	    count; /* parts, in the order in which they were asked for; 0: nothing is held */
-	bool cut;       /* a part asked for more than its limit, and holds the limit */
+	bool
+	    cut; /* a part asked for more than can be held, and holds that: see Bound */
 	size_t binding; /* the part that decided gale_hold_grow */
 	uint64_t of_gale;
 	struct gale_held parts[GALE_PARTS_MAX];

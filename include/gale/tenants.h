@@ -36,9 +36,8 @@
  *           taken in advance and count as used.  An ask that finds enough units in the
  *           purse takes no lock.  A denial that is remembered takes none, either.  Any
  *           other ask may wait for asks of other threads: a microsecond as a rule, and a
- *           tenth of a millisecond where one of them is interrupted.  The first
- *           such ask after a window has ended, or after a tenant has become absent, also
- *           looks at each tenant that is present.
+ *           tenth of a millisecond where one of them is interrupted.  Some of these asks
+ *           also look at each tenant that is present, a few times: docs/tenants.md lists them.
  */
 #ifndef GALE_TENANTS_H
 #define GALE_TENANTS_H
@@ -75,8 +74,9 @@ struct gale_budget_config {
 	/* All tenants count as present for this time after the beginning of each window,
 	 * so that a tenant that comes later finds its share.  At most window_us. */
 	uint64_t protect_us;
-	uint32_t max_tenants; /* open at a time, at all levels; 0: 1024, or 256 with a
-	                         store, which is then also the most */
+	/* Open at a time, at all levels.  0: 1024, or 256 with a store, which is then also the
+	 * most.  Each takes 160 bytes when the budget is opened: 2^20 take 168 MB. */
+	uint32_t max_tenants;
 	enum gale_lending lending; /* with a store: GALE_LENT */
 	/* The budget is shared by all that open it with this name on this store.  They need
 	 * one window_us.  NULL: it counts in this process. */
@@ -216,8 +216,8 @@ GALE_API struct gale_answer gale_tenant_wait(struct gale_seat *seat,
  * idle.  If that window has ended, they are gone, and a commit changes no later window.
  *
  * If the call cost more than was held, the tenant owes the difference until the window ends.  It is
- * paid from the tenant's share before the tenant gets anything else, so it takes nothing of what is
- * reserved for others, and held and used units never exceed the limit together.  Committed units
+ * paid from the tenant's share before the tenant gets anything else (if the tenant has got tenants
+ * of its own meanwhile, nothing is owed), so it takes nothing of what is reserved for others, and held and used units never exceed the limit together.  Committed units
  * exceed it by the unpaid difference at most.
  *
  * A hold lives until it is settled, however long the call runs: it does not expire, and each one
@@ -230,7 +230,7 @@ struct gale_tenant_held {
 	uint64_t of_gale[5]; /* the library's */
 };
 
-/* As gale_tenant_wait, but the units are held.  A bound above the limit or the cap is cut to it.
+/* As gale_tenant_wait, but the units are held.  Any bound above the limit or the cap is cut to it.
  * With within_us 0 as gale_tenant_ask. */
 GALE_API struct gale_answer
 gale_tenant_hold(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t at_most,

@@ -125,15 +125,20 @@ static void calls_that_run_together_do_not_pass_the_limit_together(void **state)
 /* LiteLLM 29191: a first request holds 1,024 of a limit of 100. */
 static void a_bound_above_the_limit_is_cut_to_it_and_says_so(void **state)
 {
+	static const uint64_t above[] = { 1024, GALE_UNITS_MAX, GALE_UNITS_MAX + 1,
+		                          UINT64_MAX };
 	struct gale_hold first, second;
 	struct house h;
 
 	(void)state;
 	house_open(&h, &plan);
-	is_told(hold(&h, &first, 1024), GALE_ALLOW, GALE_WHY_CREDIT);
-	assert_true(first.cut);
-	assert_int_equal(first.parts[0].units, 100);
-	assert_int_equal(commit(&h, &first, 40), GALE_ERR_OK);
+	for (size_t i = 0; i < sizeof(above) / sizeof(*above); i++) {
+		is_told(hold(&h, &first, above[i]), GALE_ALLOW, GALE_WHY_CREDIT);
+		assert_true(first.cut);
+		assert_int_equal(first.parts[0].units, 100);
+		assert_int_equal(commit(&h, &first, above[i] == UINT64_MAX ? 40 : 0),
+		                 GALE_ERR_OK);
+	}
 	is_told(hold(&h, &second, 60), GALE_ALLOW, GALE_WHY_CREDIT);
 	assert_false(second.cut);
 	assert_int_equal(gale_hold_cancel(h.seat, &second), GALE_ERR_OK);
