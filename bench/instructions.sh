@@ -46,6 +46,7 @@ done
 for tenants in 1 100 10000; do
 	say tenant $tenants
 	say tenant_beyond $tenants
+	say tenant_lent $tenants
 done
 
 folder=$(mktemp -d)

@@ -4,8 +4,8 @@
  * one_step.c -- one thing, so many times: what instructions.sh counts.
  *
  *	one_step fixed_window|gcra|token_bucket|ask|held|named|hot|many|held_denied|denied|
- *	         guard|refused|tenant|tenant_beyond|tenant_denied|tenant_shared|tenant_hold|
- *	         tenant_grow|all_of|hold|hold_two|grow|nothing COUNT [TENANTS]
+ *	         guard|refused|tenant|tenant_beyond|tenant_lent|tenant_denied|tenant_shared|
+ *	         tenant_hold|tenant_grow|all_of|hold|hold_two|grow|nothing COUNT [TENANTS]
  *
  * named is of a key that is looked up, hot of one that is at hand.  Under valgrind asks are too
  * rare for that, so cells are put in by hand, and the host takes the turns.
@@ -216,13 +216,16 @@ static void calls(uint64_t count, bool full)
 	close_scene(&scene);
 }
 
-/* A budget with so many tenants that are present.  One asks: from its purse, or with no purse by
- * the budget's lock, or with no more units than tenants it is denied.  The seat ticks once. */
+/* A budget with so many tenants that are present.  One asks: from its purse; with no purse, or for
+ * more than a purse can have, by the budget's lock; or with no more units than tenants it is denied.
+ * The seat ticks once. */
 #define CROWD 10000
+#define ABOVE_PURSES (UINT64_C(1) << 20)
 
 static int crowd = CROWD;
 
-static void asks_of_tenant(uint64_t count, enum gale_lending lending, uint64_t limit)
+static void asks_of_tenant(uint64_t count, enum gale_lending lending, uint64_t limit,
+                           uint64_t cost)
 {
 	struct gale_budget_config config = { .limit = limit,
 		                             .window_us = GALE_SPAN_MAX_US,
@@ -244,7 +247,7 @@ static void asks_of_tenant(uint64_t count, enum gale_lending lending, uint64_t l
 		(void)gale_tenant_ask(scene.seat, tenants[i], 1);
 	}
 	for (uint64_t i = 0; i < count; i++) {
-		answer = gale_tenant_ask(scene.seat, tenants[0], 1);
+		answer = gale_tenant_ask(scene.seat, tenants[0], cost);
 		keep(&answer);
 	}
 	must(answer.verdict == (limit <= CROWD ? GALE_DENY : GALE_ALLOW), "a verdict");
@@ -443,11 +446,13 @@ int main(int argc, char **argv)
 	else if (strcmp(what, "refused") == 0)
 		calls(count, true);
 	else if (strcmp(what, "tenant") == 0)
-		asks_of_tenant(count, GALE_LENT, MUCH);
+		asks_of_tenant(count, GALE_LENT, MUCH, 1);
 	else if (strcmp(what, "tenant_beyond") == 0)
-		asks_of_tenant(count, GALE_PARTED, MUCH);
+		asks_of_tenant(count, GALE_PARTED, MUCH, 1);
+	else if (strcmp(what, "tenant_lent") == 0)
+		asks_of_tenant(count, GALE_LENT, GALE_UNITS_MAX, ABOVE_PURSES);
 	else if (strcmp(what, "tenant_denied") == 0)
-		asks_of_tenant(count, GALE_LENT, CROWD);
+		asks_of_tenant(count, GALE_LENT, CROWD, 1);
 	else if (strcmp(what, "tenant_hold") == 0)
 		holds_of_tenant(count, /* grows= */ false);
 	else if (strcmp(what, "tenant_grow") == 0)

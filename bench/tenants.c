@@ -19,17 +19,24 @@ struct question {
 	const char *name; /* of the budget */
 	int tenants;      /* that are present */
 	enum gale_lending lending;
-	bool shared; /* over a store */
+	uint64_t cost; /* of an ask; 0: one unit */
+	bool shared;   /* over a store */
 
 	struct gale_tenant *tenant; /* made by prepare: one of them */
 };
 
 static struct crowd crowd = CROWD_LENT(1);
 
+static bool asks_for(struct gale_seat *seat, struct gale_tenant *tenant, uint64_t cost)
+{
+	return gale_tenant_ask(seat, tenant, cost).verdict == GALE_ALLOW ||
+	       gale_tenant_wait(seat, tenant, cost, CROWD_PATIENCE).verdict ==
+	           GALE_ALLOW;
+}
+
 static bool asks_one(struct gale_seat *seat, struct gale_tenant *tenant)
 {
-	return gale_tenant_ask(seat, tenant, 1).verdict == GALE_ALLOW ||
-	       gale_tenant_wait(seat, tenant, 1, CROWD_PATIENCE).verdict == GALE_ALLOW;
+	return asks_for(seat, tenant, 1);
 }
 
 /* ---- An ask ---------------------------------------------------------------------- */
@@ -73,13 +80,15 @@ static void prepare(void *arg)
 static void run(struct bench *b)
 {
 	const struct question *question = bench_arg(b);
+	uint64_t cost = question->cost > 0 ? question->cost : 1;
 	struct gale_seat *seat;
 
 	crowd_must(gale_join(crowd.runtime, &seat));
 	for (uint64_t n; (n = bench_batch(b)) > 0;) {
 		gale_tick(seat);
 		while (n-- > 0)
-			bench_expect(asks_one(seat, question->tenant), "a verdict");
+			bench_expect(asks_for(seat, question->tenant, cost),
+			             "a verdict");
 	}
 	gale_leave(seat);
 }
@@ -193,6 +202,8 @@ static struct question hundred = { .name = "hundred", .tenants = 100 };
 static struct question all = { .name = "all", .tenants = TENANTS_MOST };
 static struct question one_parted = { .tenants = 1, .lending = GALE_PARTED };
 static struct question all_parted = { .tenants = TENANTS_MOST, .lending = GALE_PARTED };
+/* More than a purse can have, of a share that has more than all asks need. */
+static struct question one_lent = { .tenants = 1, .cost = 1 << 20 };
 static struct question shared = { .name = "shared", .tenants = 1, .shared = true };
 
 static void row_of(const char *name, void (*runs)(struct bench *),
@@ -218,6 +229,7 @@ void ask_tenants(void)
 	row("tenants/one of 10,000, own now", &all, 1.3);
 	row("tenants/one of 1, beyond its purse, own now", &one_parted, 4);
 	row("tenants/one of 10,000, beyond its purse, own now", &all_parted, 4);
+	row("tenants/one of 1, lent, beyond any purse, own now", &one_lent, 4);
 	row("tenants/shared over a store, own now", &shared, 1.3);
 	row_of("tenants/hold and commit, own now", run_hold, &one, 2);
 	row_of("tenants/grow, own now", run_grow, &one, 1.3);
