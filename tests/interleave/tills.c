@@ -260,7 +260,7 @@ void till_seat_grows(void)
 /* It has units in its purse then, and the denial is remembered. */
 void till_seat_is_refused(void)
 {
-	must_hold(escrowed_ask(&s->seats[0], &s->tenants[0], LIMIT).verdict ==
+	must_hold(escrowed_ask(&s->seats[0], s->tenants[0], LIMIT).verdict ==
 	          GALE_DENY);
 }
 
@@ -381,7 +381,7 @@ void till_lives_while_held(void)
 /* A hold that gave back straight has seen the denial that was remembered before (reopened). */
 void till_remembers_no_denial(void)
 {
-	const struct till *till = &s->tenants[0].till;
+	const struct till *till = &s->tenants[0]->till;
 
 	must_hold(credit_units(load_relaxed(&till->back)) == 0 ||
 	          load_relaxed(&till->denied) == 0);
