@@ -47,8 +47,11 @@ static void follow_estimate(struct guard *guard)
 
 void guard_init(struct guard *guard, const struct guard_config *config, mono now)
 {
-	turnstile_init(&guard->turnstile, config->cells, &config->turnstile);
+	struct turnstile_config turnstile = config->turnstile;
+
 	(void)estimate_init(&guard->estimate, &config->law);
+	turnstile.begins = estimate_limit(&guard->estimate);
+	turnstile_init(&guard->turnstile, config->cells, &turnstile);
 	guard->ops = config->ops;
 	guard->overdue_ns = config->overdue_ns;
 	guard->seed = config->seed;
@@ -226,6 +229,18 @@ static uint32_t in_force(const struct guard *guard)
 	return slots_least(&all).most;
 }
 
+/* The limit that lets in a call which was kept out.  Where the law finds the ceiling of a fleet, each
+ * other node keeps a slot of it. */
+static uint32_t kept_out(struct guard *guard)
+{
+	uint64_t slots = turnstile_take_kept_out(&guard->turnstile);
+
+	if (slots > 0 && guard->fleet && !guard->fleet->alone &&
+	    !guard->fleet->shares_instead)
+		slots += load_relaxed(&guard->fleet->told.members);
+	return slots < SLOTS_MOST ? (uint32_t)slots : SLOTS_MOST;
+}
+
 static void learn(struct guard *guard, const struct tally_sum *sum, mono now)
 {
 	struct estimate_window window = window_of(guard, sum, now);
@@ -233,6 +248,7 @@ static void learn(struct guard *guard, const struct tally_sum *sum, mono now)
 	if (!estimate_due(&guard->estimate, &window))
 		return;
 	window.in_flight_peak = turnstile_take_peak(&guard->turnstile);
+	window.kept_out = kept_out(guard);
 	estimate_learn(&guard->estimate, &window, in_force(guard), draw(guard));
 	guard->begun = *sum;
 	guard->window = now;

@@ -17,6 +17,7 @@ void turnstile_init(struct turnstile *turnstile, struct turnstile_cell *cells,
 	turnstile->cell_count = config->cell_count;
 	turnstile->sheddable = slots_fraction(config->sheddable_permille);
 	turnstile->wide = slots_fraction(config->wide_permille);
+	turnstile->wide_least = slots_part(config->begins, turnstile->wide);
 	turnstile->observes = config->observes;
 	atomic_init(&turnstile->fence_ns, UINT64_MAX);
 	turnstile->common = &cells[config->cell_count].tally;
@@ -63,9 +64,23 @@ static bool take_anyway(struct turnstile *turnstile, uint32_t count)
 	return false;
 }
 
+/* A call that a guard which has learned nothing lets in is never too wide: while the ceiling in
+ * force is too small for it, it counts as refused, so that the ceiling rises again. */
 static bool is_wide(const struct turnstile *turnstile, uint64_t word, uint32_t count)
 {
-	return count > 1 && count > slots_part(slots_most(word), turnstile->wide);
+	return count > 1 && count > turnstile->wide_least &&
+	       count > slots_part(slots_most(word), turnstile->wide);
+}
+
+/* Of a call of several slots that waits for all others to end in vain.  Racy, as a peak is: a call
+ * that is refused comes again. */
+static void note_kept_out(struct turnstile *turnstile, uint64_t word, uint8_t why,
+                          uint32_t count)
+{
+	if (count > 1 && count > slots_most(word) && why != TURNSTILE_REFUSED_WIDE &&
+	    why != SLOTS_BY_FENCE && !slots_closed(word) &&
+	    count > load_relaxed(&turnstile->kept_out))
+		store_relaxed(&turnstile->kept_out, count);
 }
 
 static uint8_t why_of(const struct turnstile *turnstile, uint64_t word,
@@ -86,6 +101,7 @@ static struct turnstile_entered refuse(struct turnstile *turnstile, struct tally
 	bool alone = is_alone(turnstile, tally);
 
 	tally_add(&tally->refused[why], 1, alone);
+	note_kept_out(turnstile, word, why, call->count);
 	if (!turnstile->observes || !take_anyway(turnstile, call->count))
 		return (struct turnstile_entered){ slots_most(word),
 			                           TURNSTILE_REFUSED | why };
@@ -244,4 +260,9 @@ uint32_t turnstile_take_peak(struct turnstile *turnstile)
 	uint32_t peak = swap_relaxed(&turnstile->peak, now);
 
 	return peak > now ? peak : now;
+}
+
+uint32_t turnstile_take_kept_out(struct turnstile *turnstile)
+{
+	return swap_relaxed(&turnstile->kept_out, 0);
 }

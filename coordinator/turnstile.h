@@ -126,7 +126,11 @@ struct turnstile {
 	/* Read by few calls. */
 	struct tally *common; /* of seats without a cell */
 	uint32_t cell_count;
-	uint64_t wide; /* of the ceiling, for one call: slots_fraction */
+	uint64_t wide;       /* of the ceiling, for one call: slots_fraction */
+	uint32_t wide_least; /* slots that one call may take of any ceiling */
+	/* Slots of the widest call that not all of the ceiling in force was enough for, since the
+	 * coordinator took it. */
+	_Atomic uint32_t kept_out;
 	/* A give of more than was in flight.  Something is wrong with the host. */
 	_Atomic uint64_t refused_gives;
 	uint64_t
@@ -143,6 +147,7 @@ static_assert(!IS_WET(struct turnstile, word) && !IS_WET(struct turnstile, cells
 struct turnstile_config {
 	uint32_t cell_count;
 	uint32_t sheddable_permille, wide_permille;
+	uint32_t begins; /* the ceiling of a guard that has learned nothing */
 	bool observes;
 };
 
@@ -363,6 +368,9 @@ struct tally_sum {
 	uint64_t refused[TURNSTILE_REFUSALS];
 };
 void turnstile_sum(const struct turnstile *turnstile, struct tally_sum *ret_sum);
+
+/* Slots of the widest call that was kept out since it was asked last; 0: none was. */
+uint32_t turnstile_take_kept_out(struct turnstile *turnstile);
 
 /* The most that was in flight since it was asked last, and is now. */
 uint32_t turnstile_take_peak(struct turnstile *turnstile);

@@ -359,6 +359,17 @@ void estimate_probe_alone(struct estimate *estimate)
 
 /* ---- Learning --------------------------------------------------------------------- */
 
+/* ESTIMATE-7 */
+static void let_in(struct estimate *estimate, const struct estimate_window *window)
+{
+	uint64_t slots = (uint64_t)window->kept_out * ESTIMATE_Q8;
+	bool is_empty = window->in_flight_peak == 0 && window->in_flight_time == 0 &&
+	                window->ok == 0 && window->dropped == 0;
+
+	if (is_empty && estimate->set.law != ESTIMATE_FIXED && slots > estimate->limit)
+		estimate->limit = slots;
+}
+
 void estimate_learn(struct estimate *estimate, const struct estimate_window *window,
                     uint32_t in_force, uint64_t random)
 {
@@ -381,6 +392,7 @@ void estimate_learn(struct estimate *estimate, const struct estimate_window *win
 		gradient_learn(estimate, window, in_force);
 		break;
 	}
+	let_in(estimate, window);
 	estimate->limit = estimate_clamp(estimate, estimate->limit);
 	turn_probe(estimate, window, in_force, random);
 }

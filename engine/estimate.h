@@ -29,13 +29,17 @@
  *               least 1, but for a probe of a fleet, which may leave a small share nothing.
  *   ESTIMATE-2  The limit grows only after a window in which the ceiling in force was in the
  *               way: half of it or more was in flight, and for KNEE a call was refused.  A
- *               guard that is idle or hardly used keeps its limit.
+ *               guard that is idle or hardly used keeps its limit.  ESTIMATE-7 is the exception.
  *   ESTIMATE-3  Drops may lower the limit in any window; they are never a round trip.
  *   ESTIMATE-4  A probe ends at an instant, whatever is answered until then.
  *   ESTIMATE-5  Utilisation is measured against the ceiling in force, not against the limit: in
  *               a fleet the share is the smaller one.
  *   ESTIMATE-6  A node of a fleet that has had no answer has no say in what the ceiling of AIMD
  *               and GRADIENT is, and begins with the fleet's: a node that joins lowers nothing.
+ *   ESTIMATE-7  A window in which nothing was in flight, and a call wanted more slots than all of
+ *               the ceiling in force, raises the limit to what that call wants, within the
+ *               ceiling.  Else no window would ever have an answer to learn from.  Where other
+ *               calls enter, the law learns from these, and nothing is raised.
  *
  * Threads   Pure: any, on different states.
  */
@@ -86,6 +90,9 @@ struct estimate_window {
 	uint32_t refused;    /* by the guard */
 	uint64_t rtt_sum_ns; /* of the OK calls */
 	uint32_t in_flight_peak;
+	/* The limit that lets in a call for which all of the ceiling in force is too small; 0:
+	 * there was none. */
+	uint32_t kept_out;
 	uint64_t in_flight_time; /* slots in flight times ns, summed over the window */
 };
 

@@ -136,8 +136,8 @@ extern "C" {
 	X(BEAT, 72, "beat_us: must be from 1 ms to a minute")                          \
 	X(LEASE, 73, "lease_us: must be at least twice beat_us, and at most an hour")  \
 	X(ABORT, 74,                                                                   \
-	  "abort_us: is too long for this lease_us and beat_us; lower it, or raise "   \
-	  "lease_us")                                                                  \
+	  "abort_us: is too long for this lease_us and beat_us (0 means beat_us); "    \
+	  "lower it, or raise lease_us")                                               \
 	X(CUT_OFF, 75, "on_cut_off: must be a value of enum gale_on_cut_off")          \
 	X(ON_FENCED, 76, "on_fenced: must have fenced")                                \
 	X(ALONE, 77,                                                                   \

@@ -102,12 +102,13 @@ struct gale_guard_config {
 	uint32_t floor;   /* the lowest ceiling that a law may choose; 0: 1 */
 	uint32_t ceiling; /* the highest one, up to GALE_SLOTS_MAX; 0: 1000 */
 	/* A probe lowers the ceiling for a moment, to measure the backend, but never below
-	 * this many slots.  0: 1. */
+	 * this many slots.  0: 1.  In a fleet a node's part of it may be 0. */
 	uint32_t probe;
 	/* The part of the ceiling that sheddable calls may fill, in thousandths.  0: 900. */
 	uint32_t sheddable_permille;
-	/* The largest part of the ceiling that one call of several slots may take, in
-	 * thousandths.  0: 500.  This does not limit calls of one slot. */
+	/* The largest part of the ceiling in force that one call of several slots may take, in
+	 * thousandths.  0: 500.  This does not limit calls of one slot, nor calls that take no
+	 * more than this part of start. */
 	uint32_t slots_most_permille;
 	/* The guard admits and counts the calls that it would refuse.  Their entries have
 	 * the verdict GALE_ALLOW, and why is the reason to refuse them.  In a fleet such
@@ -123,10 +124,11 @@ struct gale_guard_config {
 	uint32_t weight;    /* nodes that lack slots get them by weight; 0: 1 */
 	uint32_t drift_ppm; /* how much too fast or slow a clock may run; 0: 500 */
 	/* The time between two reports to the store; some reports come sooner.  0:
-	 * 500 ms. */
+	 * 500 ms.  All nodes of a fleet have the same. */
 	uint64_t beat_us;
-	/* How long a node keeps its share after its last report.  0: 5 times beat_us.  The
-	 * nodes measure this time by their own clocks, and not by the store's. */
+	/* How long a share is kept for a node after its last report.  The node itself stops
+	 * using it earlier, by beat_us and abort_us.  0: 5 times beat_us.  The nodes measure
+	 * this time by their own clocks, and not by the store's. */
 	uint64_t lease_us;
 	/* You promise: when this node stops, dies or loses its share, its calls at the
 	 * backend end within abort_us.  If they do not, the fleet's ceiling may be

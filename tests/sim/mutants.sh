@@ -379,6 +379,12 @@ mutant engine/estimate.c 'a node that has had no answer has a say (ESTIMATE-6)' 
 	'return tells_limit(estimate) && estimate->base.answers > 0' 'return tells_limit(estimate)' learns
 mutant engine/estimate.c 'a node that has had no answer begins with its start (ESTIMATE-6)' \
 	'if (tells_limit(estimate) && estimate->base.answers == 0)' 'if (false)' learns
+mutant engine/estimate.c 'a call that is kept out for ever raises nothing (ESTIMATE-7)' \
+	'	if (is_empty && estimate->set.law != ESTIMATE_FIXED && slots > estimate->limit)' '	if (is_empty && slots == UINT64_MAX)' learns
+mutant engine/estimate.c 'a call that is kept out raises a limit that others use (ESTIMATE-7)' \
+	'	if (is_empty && estimate->set.law != ESTIMATE_FIXED && slots > estimate->limit)' '	if ((is_empty || slots > 0) && estimate->set.law != ESTIMATE_FIXED && slots > estimate->limit)' learns
+mutant coordinator/turnstile.c 'a call that a new guard lets in is too wide (ESTIMATE-7)' \
+	'	return count > 1 && count > turnstile->wide_least &&' '	return count > 1 &&' groups
 mutant engine/estimate.c 'long probes of a fleet overlap' \
 	'if (number % each == 0)' 'if (number % each < each)' learns
 mutant engine/estimate_knee.c 'a limit grows though nothing was refused (ESTIMATE-2)' \

@@ -256,6 +256,35 @@ static void test_drops_are_no_round_trips(void **unused)
 	assert_in_range(estimate_limit(&s.estimate), 15, 80);
 }
 
+static struct estimate_window kept_out(uint32_t slots)
+{
+	return (struct estimate_window){ .refused = 10, .kept_out = slots };
+}
+
+/* ESTIMATE-7: and where calls enter, the law learns from these. */
+static void test_a_call_that_is_kept_out_is_let_in(void **unused)
+{
+	(void)unused;
+
+	for (size_t i = 0; i < COUNT(laws); i++) {
+		struct scene s = scene(laws[i], 4);
+		struct estimate_window window = calm(10 * MS);
+		bool is_fixed = laws[i] == ESTIMATE_FIXED;
+
+		window.kept_out = 9;
+		learn(&s, window);
+		assert_in_range(estimate_limit(&s.estimate), 1, 8);
+		learn(&s, kept_out(9));
+		assert_int_equal(estimate_limit(&s.estimate), is_fixed ? 4 : 9);
+		learn(&s, kept_out(2));
+		assert_int_equal(estimate_limit(&s.estimate), is_fixed ? 4 : 9);
+		learn(&s, kept_out(UINT32_MAX));
+		assert_int_equal(estimate_limit(&s.estimate),
+		                 is_fixed ? 4
+		                          : s.estimate.set.ceiling); /* ESTIMATE-1 */
+	}
+}
+
 /* ESTIMATE-6: it begins with the fleet's ceiling, and goes its own way from its first answer on. */
 static void test_who_has_no_answer_has_no_say(void **unused)
 {
@@ -727,6 +756,7 @@ int main(void)
 		cmocka_unit_test(test_share_is_what_is_used),
 		cmocka_unit_test(test_drops_lower_it),
 		cmocka_unit_test(test_drops_are_no_round_trips),
+		cmocka_unit_test(test_a_call_that_is_kept_out_is_let_in),
 		cmocka_unit_test(test_who_has_no_answer_has_no_say),
 		cmocka_unit_test(test_knee_tells_no_limit),
 		cmocka_unit_test(test_late_answers_lower_it),

@@ -582,10 +582,100 @@ static void a_runtime_that_is_closed_under_calls_tells_its_host(void **state)
 	gale_runtime_close(node->runtime);
 	node->runtime = NULL;
 	for (; node->in_flight > 0; node->in_flight--)
-		gale_exit(NULL, &node->calls[node->in_flight - 1], GALE_DROPPED);
+		gale_exit(node->seat, &node->calls[node->in_flight - 1], GALE_DROPPED);
+	gale_leave(node->seat);
 	gale_guard_close(node->guard);
 	gale_store_close(node->store);
 	assert_int_equal(node->hook.fenced, 1);
+}
+
+/* Calls of several slots, one after the other; how many of them entered. */
+static int enter_wide(struct world *world, uint32_t slots, int calls)
+{
+	struct node *node = &world->nodes[0];
+	int entered = 0;
+
+	for (int i = 0; i < calls; i++) {
+		struct gale_entry entry;
+
+		gale_tick(node->seat);
+		entry = gale_enter(node->seat, node->guard, slots, GALE_NORMAL);
+		entered += entry.verdict == GALE_ALLOW;
+		gale_exit(node->seat, &entry, GALE_OK);
+		pass(world, GALE_MILLIS(20), 0);
+	}
+	return entered;
+}
+
+/* A node's even part of 6 is 2, and a call of 3 is no larger than a call may be.  The share
+ * grows, as such a call counts as one that the share refused. */
+static void a_wide_call_enters_where_the_fleet_is_idle(void **state)
+{
+	struct world world;
+	int entered;
+
+	(void)state;
+	open_world(&world, 3, plan(6));
+	pass(&world, GALE_SECONDS(2), 0);
+	entered = enter_wide(&world, 3, 200);
+	close_world(&world);
+	assert_in_range(entered, 190, 200);
+}
+
+/* Eight calls of four slots at a time, each so ended; how many entered. */
+static int work_wide(struct world *world, int times, enum gale_outcome outcome)
+{
+	struct node *node = &world->nodes[0];
+	int entered = 0;
+
+	for (int i = 0; i < times; i++) {
+		struct gale_entry entries[8];
+
+		gale_tick(node->seat);
+		for (int j = 0; j < 8; j++) {
+			entries[j] =
+			    gale_enter(node->seat, node->guard, 4, GALE_NORMAL);
+			entered += entries[j].verdict == GALE_ALLOW;
+		}
+		world->clock.us += GALE_MILLIS(10);
+		gale_tick(node->seat);
+		for (int j = 0; j < 8; j++)
+			gale_exit(node->seat, &entries[j], outcome);
+		for (int n = 0; n < world->count; n++)
+			turn(&world->nodes[n]);
+	}
+	return entered;
+}
+
+/* Drops lower the limit below what one call wants.  Then no call would ever be answered.
+ * ESTIMATE-7 */
+static void come_back(enum gale_law law, int nodes)
+{
+	struct gale_guard_config config = plan(0);
+	struct world world;
+	uint64_t limit;
+	int well, again;
+
+	config.law = law;
+	open_world(&world, nodes, config);
+	pass(&world, GALE_SECONDS(1), 0);
+	well = work_wide(&world, 1000, GALE_OK);
+	(void)work_wide(&world, 3000, GALE_DROPPED);
+	limit = counts_of(&world.nodes[0]).limit;
+	again = work_wide(&world, 3000, GALE_OK);
+	close_world(&world);
+	assert_in_range(limit, 1, 8); /* half of it is no more than such a call */
+	assert_in_range(again, 2 * well, UINT32_MAX);
+}
+
+static void wide_calls_come_back_after_an_incident(void **state)
+{
+	(void)state;
+	for (int nodes = 1; nodes <= 3; nodes += 2) {
+		come_back(GALE_KNEE, nodes);
+		come_back(GALE_AIMD, nodes);
+		come_back(GALE_GRADIENT, nodes);
+	}
 }
 
 static void a_full_store_is_said_once(void **state)
@@ -1255,6 +1345,8 @@ int main(void)
 		cmocka_unit_test(
 		    a_guard_that_is_opened_again_waits_for_calls_of_before),
 		cmocka_unit_test(a_runtime_that_is_closed_under_calls_tells_its_host),
+		cmocka_unit_test(a_wide_call_enters_where_the_fleet_is_idle),
+		cmocka_unit_test(wide_calls_come_back_after_an_incident),
 		cmocka_unit_test(a_full_store_is_said_once),
 		cmocka_unit_test(settings_that_disagree_are_refused_and_said),
 		cmocka_unit_test(what_must_be_the_same_is_named),
