@@ -186,6 +186,9 @@ static struct group_settings settings_of(const struct gale_guard_config *config)
 	struct estimate_settings law = guard_law(config);
 	struct member_terms terms = terms_of(config);
 	struct estimate estimate;
+	/* AIMD and GRADIENT find a group's ceiling alike.  A microsecond tells such groups apart,
+	 * so that a node with the other law is refused. */
+	uint64_t mark_us = config->law == GALE_GRADIENT;
 
 	(void)estimate_init(&estimate, &law);
 	return (struct group_settings){
@@ -197,7 +200,7 @@ static struct group_settings settings_of(const struct gale_guard_config *config)
 		.ceiling = estimate.set.ceiling,
 		.lease_us = terms.lease_us,
 		.hold_us = terms.lease_us,
-		.rotate_us = ROTATE_LEASES * terms.lease_us,
+		.rotate_us = ROTATE_LEASES * terms.lease_us + mark_us,
 		.probe_us = config->law == GALE_KNEE ? PROBE_US : 0,
 	};
 }

@@ -727,6 +727,29 @@ static void settings_that_disagree_are_refused_and_said(void **state)
 }
 
 /* All that must be the same is named, of_estimates too. */
+/* Their ceilings are found alike, from estimates. */
+static void laws_that_estimate_are_told_apart(void **state)
+{
+	struct gale_guard_config config = plan(6);
+	struct world world;
+	enum gale_why why;
+	bool said;
+
+	(void)state;
+	config.law = GALE_AIMD;
+	open_world(&world, 1, config);
+	pass(&world, GALE_MILLIS(100), 0);
+	world.count = 2;
+	config.law = GALE_GRADIENT;
+	open_node(&world, 1, config);
+	pass(&world, GALE_SECONDS(1), 0);
+	why = try_one(&world.nodes[1]);
+	said = strstr(world.nodes[1].lines.last, "other settings") != NULL;
+	close_world(&world);
+	assert_int_equal(why, GALE_WHY_CUT_OFF);
+	assert_true(said);
+}
+
 static void what_must_be_the_same_is_named(void **state)
 {
 	struct gale_guard_config config = plan(6);
@@ -1349,6 +1372,7 @@ int main(void)
 		cmocka_unit_test(wide_calls_come_back_after_an_incident),
 		cmocka_unit_test(a_full_store_is_said_once),
 		cmocka_unit_test(settings_that_disagree_are_refused_and_said),
+		cmocka_unit_test(laws_that_estimate_are_told_apart),
 		cmocka_unit_test(what_must_be_the_same_is_named),
 		cmocka_unit_test(a_lease_is_over_so_long_after_the_answer),
 		cmocka_unit_test(a_lease_is_over_so_long_after_a_servers_answer),
