@@ -20,21 +20,21 @@
  *
  * Invariants
  *
- *   BORROW-1  An ask is for at least what the smallest of the costs that wait lacks, so that what
- *             comes helps somebody; and beyond that for no more than a word of credit has room
+ *   BORROW-1  An ask is for at least what the smallest of the costs that wait lacks, so that an
+ *             answer serves a call; and beyond that for no more than a word of credit has room
  *             for, or than a batch where units carry over. (L5, L14)
- *   BORROW-2  What nobody has taken for an eighth of the window, or for a half by BORROW-7, goes
- *             back, unless it carries over or there is a debt to pay. (L6)
+ *   BORROW-2  Units that no call has taken for an eighth of the window, or for a half by BORROW-7,
+ *             go back, unless they carry over or there is a debt to pay. (L6)
  *   BORROW-3  A denial is what the store said it was: of the terms that are in force, of more
  *             than it had left, and until when it said so, counted from the sending.  A meter
  *             that lent something denies nothing. (L7, L15)
- *   BORROW-4  While a store has too little and others may give back, who was refused is asked for
- *             again: at the latest after an eighth of the window, and once more that for each
+ *   BORROW-4  While a store has too little and others may give back, a call that was refused is asked
+ *             for again: at the latest after an eighth of the window, and once more that for each
  *             BORROW_HOPERS nodes that hold units, or for each so many of them as have
  *             BORROW_WORTH units of the capacity each, if these are more; but a window at
  *             most.
- *   BORROW-5  Who still waits after an answer is asked for again, at once or when the window has
- *             turned, or kept out until the store may lend; nobody is left to wait for nothing.
+ *   BORROW-5  A call that still waits after an answer is asked for again, at once or when the window has
+ *             turned, or kept out until the store may lend; no call is left to wait for nothing.
  *             (L11)
  *   BORROW-6  Units ahead are asked for as many as a steady caller spends until the first answer of
  *             the next window can have come, while the store has enough for all. (L16)
@@ -81,9 +81,9 @@ struct borrow {
 };
 
 enum {
-	BORROW_ASK_AHEAD = 1, /* for nobody in particular: soon nothing is left */
+	BORROW_ASK_AHEAD = 1, /* no call waits: soon nothing is left */
 	BORROW_ASK_AGAIN = 2, /* for those who still wait, or were refused */
-	BORROW_GIVE_BACK = 4, /* what nobody has taken */
+	BORROW_GIVE_BACK = 4, /* units that no call has taken */
 	BORROW_WATCH = 8,     /* to be looked at again */
 	BORROW_DENY = 16,     /* remember until .until ... */
 	BORROW_SLEEP = 32,    /* those who wait go on waiting until .until */
@@ -103,7 +103,7 @@ struct borrow_orders {
 
 struct borrow_need {
 	uint64_t waiting; /* the sum of the costs that wait, and of what is owed */
-	uint64_t least;   /* the smallest of these costs; 0: nobody waits */
+	uint64_t least;   /* the smallest of these costs; 0: no call waits */
 	uint64_t denied;  /* the smallest cost that is refused from memory; 0: none */
 	uint64_t owed;
 	uint64_t common; /* in hand, for who waits */
@@ -139,7 +139,7 @@ void borrow_lack(const struct borrow_terms *terms, struct borrow *self,
 /* How long a window's turn takes a node. */
 struct borrow_gap {
 	uint64_t usual;   /* of a window, as the sizer says; 0: nothing is lent ahead */
-	uint64_t least;   /* the smallest of the costs that wait; 0: nobody waits */
+	uint64_t least;   /* the smallest of the costs that wait; 0: no call waits */
 	uint64_t trip_us; /* what an answer usually takes */
 	uint64_t pause_us; /* this node's, as below */
 	uint32_t drift_ppm;
@@ -173,7 +173,7 @@ struct borrow_answer {
 	bool lives; /* there is credit that lives, now that the units are in hand */
 };
 
-/* Units that were granted are in hand, and nobody was served yet. */
+/* Units that were granted are in hand, and no call was served yet. */
 struct borrow_orders borrow_hear(const struct borrow_terms *terms, struct borrow *self,
                                  const struct borrow_answer *answer);
 

@@ -7,7 +7,7 @@
  * they are out, group->reserved is what the others may have in flight.
  *
  * How L is parted by demand: a node that refuses nothing claims what it uses and one slot
- * more; while nobody lacks, it may have its even part all the same, for calls that come at
+ * more; while no node lacks, it may have its even part all the same, for calls that come at
  * once.  The others are hungry, and divide by weight what is left.  A claim above the part
  * that its node would have as a hungry one counts as hungry, so a busy node cannot keep its
  * share from one that comes later.  From beat to beat this fills up evenly, as water does
@@ -108,7 +108,7 @@ static void count_estimate(struct group_estimates *estimates,
 		estimates->members[member->estimate - 1] += (uint32_t)by;
 }
 
-/* The estimate that so many others are below; 0 if nobody has one. */
+/* The estimate that so many others are below; 0 if no member has one. */
 static uint64_t estimate_at(const struct group_estimates *estimates, bool median)
 {
 	uint64_t all = 0;
@@ -290,7 +290,7 @@ static bool has_just_fallen(const struct group *group)
 	return group->now_us - group->lowered_us < group->settings.lease_us;
 }
 
-/* What is parted is not to rise to so much yet (GROUP-16). */
+/* Parted slots are not to rise to so many yet (GROUP-16). */
 static bool rise_waits(const struct group *group, uint64_t members, uint64_t to)
 {
 	return has_just_fallen(group) && to <= group->highest &&
@@ -373,7 +373,7 @@ static uint64_t target_by_demand(const struct group *group, struct group_member 
 	              part_of(group, self, members, group->parted, group->weights));
 }
 
-/* A share is not lowered by parts when nobody else lacks, but by what all have above what is
+/* A share is not lowered by parts when no other member lacks, but by what all have above what is
  * parted (GROUP-15).  One that its node is in want of is not lowered for others soon after it
  * rose, either; but those that have joined since need not wait. */
 static uint64_t share_by_demand(const struct group *group,

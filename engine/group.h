@@ -69,8 +69,8 @@
  *            a quarter of a lease later.  Nodes that beat so often have given their parts by then,
  *            each no more than its own, and L takes nothing from them that it must give back.
  *   GROUP-16  Within a lease of a fall, .parted rises by a sixth, or above what it was before it fell,
- *            or not at all; but at once where there are fewer slots than members.  What is busy goes
- *            up and down by chance, and the shares need not go with it.
+ *            or not at all; but at once where there are fewer slots than members.  Busy slots
+ *            rise and fall by chance, and the shares need not follow.
  *
  * Proofs.  No clock of the store says that a lease is over: clocks are set.  The group counts
  * the beats that it hears, and each answer tells the number given out last.  A node remembers
@@ -87,7 +87,7 @@
  * when the group has other settings, or hears of a longer lease.  An old copy of the store has the
  * settings of its time, while the nodes that it refuses have shares under a longer lease.  The life
  * that begins so is quiet.  A node that was never granted anything has nothing to wait for, so one
- * with a wrong setting holds nobody up.
+ * with a wrong setting holds no node up.
  *
  * Clocks.  The group follows the store's clock, also when it is set back.  What happened at an
  * instant that is yet to come counts as long ago: unsigned differences wrap.  Only .generation
@@ -320,7 +320,7 @@ bool group_expired(const struct group *group, const struct group_member *member)
 bool group_is_reporter(const struct group_member *member,
                        const struct group_report *report);
 
-/* The member's words are nobody's afterwards. */
+/* The member's words are free afterwards. */
 void group_remove(struct group *group, struct group_estimates *estimates,
                   const struct group_member *member);
 

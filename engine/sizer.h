@@ -7,7 +7,7 @@
  * trip each time.  A sizer learns, per key, how many are wanted in a window.
  *
  *     need more  ->  sizer_want says how many to ask for, given what is known now
- *     a window is over, or nobody asked in it  ->  sizer_observe says what was wanted
+ *     a window is over, or had no asks  ->  sizer_observe says what was wanted
  *
  *     kind      asks for                                         after the idea of
  *     LEARNED   first what a window rarely exceeds, then what
@@ -101,7 +101,7 @@ struct sizer_view {
 	uint64_t capacity;  /* what a window can grant at most: limit, or burst */
 	uint64_t window_us; /* how long a window is */
 	uint64_t left_us;   /* of this one; window_us when nothing is known of it */
-	uint64_t quiet_us;  /* since the last one, and nobody has asked; or 0 */
+	uint64_t quiet_us;  /* since the last one, without an ask; or 0 */
 	uint64_t taken;     /* this node got in this window, less what it returned */
 	uint64_t demand;    /* was offered in this window: admitted, refused, waiting */
 	uint64_t pressing;  /* waits now, and is not covered by what is in hand */
@@ -127,7 +127,7 @@ uint64_t sizer_usual(const struct sizing *sizing, const union sizer *sizer,
 /* What a store has answered. */
 struct sizer_told {
 	uint64_t capacity;
-	uint64_t left;   /* of it, for whoever asks next */
+	uint64_t left;   /* of it, for the next ask */
 	bool fell_short; /* of what was wanted */
 	bool at_the_end; /* of a window: other nodes may ask for the next already */
 };
@@ -137,7 +137,7 @@ void sizer_hear(const struct sizing *sizing, union sizer *sizer,
                 const struct sizer_told *told);
 
 /* A window is over.  demand: all that was offered, what was refused too, or the next
- * window is sized by what this one got and not by what it needed; 0 if nobody asked.
+ * window is sized by what this one got and not by what it needed; 0 if there was no ask.
  * Of windows in a row without demand, LEARNED needs no more than SIZER_IDLE_MOST. */
 void sizer_observe(const struct sizing *sizing, union sizer *sizer,
                    struct sizer_hedge *hedge, uint64_t demand);

@@ -25,8 +25,8 @@
  *
  * Recent windows count more.  One that is far off counts as if it were less far; two in a
  * row above, or three below, are a new life, and everything starts from the last.  Windows
- * without demand teach nothing about those with some (nobody asks in them, so whatever
- * would be asked for costs nothing), but after a few of them the past is worth less and
+ * without demand teach nothing about those with some (no call asks in them, so any size
+ * of an ask costs nothing), but after a few of them the past is worth less and
  * less.
  *
  * A node that was quiet for a while when a call comes is either at work again, or that call is
@@ -46,7 +46,7 @@
  *
  * Invariants  SIZER-4  When the store has said what is left, or that others hold units,
  *                      no more than a fair part of it is wanted, or what presses:
- *                      nobody strands the tail.
+ *                      no node strands the tail.
  *             SIZER-5  The later in a window, the less is wanted beyond what presses;
  *                      at its end it is nothing (or min_size).
  *             SIZER-6  While a key is tight, no more is wanted beyond what presses than
@@ -141,7 +141,7 @@ static bool may_strand(const struct sizer_view *view, struct outlook outlook)
 	       outlook.least >= FEW_CALLS * (double)view->pressing;
 }
 
-/* Whoever comes only in the second half will not need all of it. */
+/* A node that comes only in the second half will not need all of it. */
 static double first_size(const struct sizing *sizing, const struct sizer_view *view,
                          struct outlook outlook)
 {
@@ -259,7 +259,7 @@ static double tight_size(const struct sizer_learned *learned,
 	return (double)view->pressing + (double)(uint64_t)need - (double)in_hand(view);
 }
 
-/* Whoever is alone strands nothing that others want, unless they come in this window. SIZER-9 */
+/* A node that is alone strands nothing that others want, unless they come in this window. SIZER-9 */
 static bool is_tight(const struct sizer_learned *learned, const struct sizer_view *view,
                      struct outlook outlook)
 {
@@ -274,7 +274,7 @@ static double free_size(const struct sizing *sizing, const struct sizer_view *vi
 }
 
 /* Of what the store has left, for one of those who hold units and one who may come.  In
- * a new window everything is left; but if nobody else held units in the last, no part of
+ * a new window everything is left; but if no other node held units in the last, no part of
  * it need be left to others. */
 static uint64_t fair_part(const struct sizer_view *view)
 {

@@ -103,7 +103,7 @@ static void take_what_is_back(struct gale_tenant *tenant)
 		give_back(tenant, back, window_of(tenant->budget, word));
 }
 
-/* Units of a window that is over are nobody's.  Nobody else puts any in: one that has none is empty
+/* Units of a window that is over are lost.  No other thread puts any in: one that has none is empty
  * without a swap. */
 static void empty_purse(struct gale_tenant *tenant)
 {

@@ -301,7 +301,7 @@ enum gale_err gale_join(struct gale_runtime *runtime, struct gale_seat **ret_sea
 	return GALE_ERR_OK;
 }
 
-/* Where a seat that has left finds nothing: what it read, nobody would keep for it. */
+/* Where a seat that has left finds nothing: no grace period would keep what it reads. */
 static alignas(CACHE_LINE) _Atomic uint64_t no_slots[TABLE_NEAR];
 static const struct root no_root = { (uintptr_t)no_slots + HOME_BITS };
 
@@ -422,7 +422,7 @@ struct pending *seat_send(struct gale_seat *seat, struct gale_limiter *limiter,
 	return post(seat, pending) ? pending : NULL;
 }
 
-/* Of a tenant: by the coordinator, or whoever closes it. */
+/* Of a tenant: by the coordinator, or the thread that closes it. */
 static void waited(struct fund_wait *wait)
 {
 	struct pending *pending =

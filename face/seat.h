@@ -25,7 +25,7 @@ struct pending {
 	void *tag;
 	bool awaited;   /* by a call that will take it itself */
 	bool answered;  /* awaited, and now there */
-	bool abandoned; /* nobody wants it any more */
+	bool abandoned; /* no call wants it any more */
 
 	/* Of a part of a whole (whole.c): its first part, which has the rest. */
 	struct pending *whole; /* NULL: it is no part */
@@ -171,12 +171,12 @@ static inline void seat_let_go(struct kept_units *kept)
 	kept->purse = NULL;
 }
 
-/* A shard is to look at the purse, and has the pin; false: nobody could be told. */
+/* A shard is to look at the purse, and has the pin; false: no shard could be told. */
 bool seat_note_due(struct gale_seat *seat, struct gale_limiter *limiter,
                    struct purse *purse);
 
 /* The pin goes where something was put back or is owed: a shard that must see to that gets it, as
- * nobody else goes around to the purse, or looks for what pays its debt. */
+ * no other thread goes around to the purse, or looks for what pays its debt. */
 static ALWAYS_INLINE void seat_hand_on(struct gale_seat *seat,
                                        struct gale_limiter *limiter,
                                        struct purse *purse, struct kept_books books,
@@ -224,13 +224,13 @@ bool seat_post(struct gale_seat *seat, struct pending *part);
 /* The part is ready without a shard. */
 void seat_ready(struct gale_seat *seat, struct pending *part);
 
-/* Tells the shard what the store, asked at that instant, has denied; when hands are full, nobody
- * is told. */
+/* Tells the shard what the store, asked at that instant, has denied; when hands are full, it is
+ * not told. */
 void seat_note_denial(struct gale_seat *seat, struct gale_limiter *limiter,
                       const struct store_op *op, mono asked);
 
 /* Waits for an awaited pending and takes what it says; STORE_LATE when the deadline
- * (patience_now_ns) comes first, and then nobody waits any more.  Of a part, *ret_kept gets what
+ * (patience_now_ns) comes first, and then no call waits any more.  Of a part, *ret_kept gets what
  * was taken for it. */
 enum store_result seat_await(struct gale_seat *seat, struct pending *pending,
                              struct store_op *op, struct kept_units *ret_kept,

@@ -9,7 +9,7 @@
  *
  * A budget's escrows decide, under the budget's lock: its own, and one below each tenant that has
  * tenants (engine/escrow_tree.h).  A tenant's purse holds units of the tenant's share that the
- * escrows count as used: who takes them asks nobody.
+ * escrows count as used: a call that takes them asks no escrow.
  *
  * Of a budget that is shared over a store a pool there decides (engine/pool.h), and a purse holds
  * units that it has granted (coordinator/fund.h).  The escrow only checks terms.
@@ -19,8 +19,8 @@
  *   TENANT-1  Units are in a purse only until their window ends, and are taken from it in one
  *             step with the look at the clock: so what a purse spends was used in the window
  *             in which it was taken from the escrow.  (T1)
- *   TENANT-2  Units are put into a purse from what is left of a share, and never lent: nobody
- *             else could have used them.  (T2)
+ *   TENANT-2  Units are put into a purse from what is left of a share, and never lent: no
+ *             other tenant could have used them.  (T2)
  *   TENANT-3  A tenant whose purse was used since it was looked at is present.  (T3)
  *   TENANT-4  A denial is remembered for less than release_us: a tenant that goes on asking
  *             stays present.  (T2)

@@ -35,7 +35,7 @@
  * Ordering
  *
  *   left      reader_exit stores reading with release  ->  grace_over loads it with acquire
- *             What was read has been read, before it is freed.  So does reader_enter: a
+ *             Memory is freed after its last read has ended.  So does reader_enter: a
  *             thread that sees a read begun sees the one before ended.
  *   begun     grace_begin adds to the epoch with release  ->  reader_enter loads it with
  *             acquire: a reader that writes down a newer epoch does not find what was

@@ -6,8 +6,8 @@
  * Purses that were lent some stand in a list of their link, in the order in which the units came.  As
  * windows of a link turn together, that is about the order in which theirs have surely begun.  Each
  * is looked at then, and again after pauses, which are others for each node: a fleet does not ask
- * all at once.  When somebody has spent since the window began, the actor asks for it, for nobody in
- * particular.  A sixteenth of the window later the purse is looked at as others are (look.c).
+ * all at once.  When a call has spent since the window began, the actor asks for it, though no call
+ * waits.  A sixteenth of the window later the purse is looked at as others are (look.c).
  *
  * Threads   The shard's actor.  Others may be taking the units that it reads.
  */
@@ -142,7 +142,7 @@ bool lessor_ahead_is_possible(const struct errand *errand,
 
 /* ---- What an answer brings --------------------------------------------------------- */
 
-/* None is known to be lent from now on.  What is unsaid stays: it may be in the purse by now. */
+/* No units are known to be lent from now on.  Unsaid units stay: the purse may have them by now. */
 static void close_ahead(struct lessor *lessor, const struct purse *purse,
                         struct ahead *ahead)
 {

@@ -3,7 +3,7 @@
 /*
  * lessor.c -- asks that come, and what the store itself decides; its opening and end.
  *
- * Threads   The shard's actor; lessor_open and lessor_free, while nobody else is there.
+ * Threads   The shard's actor; lessor_open and lessor_free, while no other thread is there.
  *           A limiter's closed is written by others, and down_until_ns read by them.
  */
 #include "shards/lessor.h"
@@ -400,7 +400,7 @@ static void remember_denial(struct lessor *lessor, const struct ask *ask, mono s
 	if (ask->op.changes != load_relaxed(&ask->lender->changes))
 		return; /* by a rule that is not in force any more */
 	if (retry_us >= GALE_NEVER / 1000)
-		return; /* a cost that NEVER_DUE passes denies nobody else */
+		return; /* a cost that NEVER_DUE passes denies no other call */
 	until = mono_after(said, retry_us * 1000);
 	purse = mono_reached(now, until) ? NULL : purse_for(lessor, ask);
 	if (!purse || mono_reached(purse->reset_at, said))
@@ -412,7 +412,7 @@ static void remember_denial(struct lessor *lessor, const struct ask *ask, mono s
 		purse_deny(purse, until, ask->op.cost);
 }
 
-/* Takes out what nobody has taken; returns how much could be given back. */
+/* Takes out the units that no call has taken; returns how many could be given back. */
 static uint64_t empty(struct lessor *lessor, struct purse *purse, mono now)
 {
 	struct block *block;

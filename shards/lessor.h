@@ -35,7 +35,7 @@
  *             time its patience ends. (L11)
  *   LESSOR-7  A purse with an errand is not evicted. (L8)
  *   LESSOR-8  To ask for a key whose errand is overdue is to ask a store that is down:
- *             nobody waits for it.  Only a part of the errands, and of the purses, can be
+ *             no call waits for it.  Only a part of the errands, and of the purses, can be
  *             overdue at a time. (L8, L11)
  *   LESSOR-9  A store is left when it has answered all that was given back to it, or has
  *             not for as long as an answer may take. (L6)
@@ -68,11 +68,12 @@ struct errand {
 	uint64_t changes;    /* ... after so many changes */
 	uint64_t store_left; /* as the store said last in this errand, or GALE_NEVER */
 	mono sent;
-	mono due;        /* sent: overdue then; overdue: over; sleeping: sent again */
-	bool is_overdue; /* nobody waits for it; what comes is for those who ask next */
-	uint64_t ahead;  /* units of the next window that were asked for along */
-	bool claims;     /* for nobody: so that what was lent ahead can go back */
-	bool forget; /* the key was reset meanwhile: what is granted is not for us */
+	mono due; /* sent: overdue then; overdue: over; sleeping: sent again */
+	bool
+	    is_overdue; /* no call waits for it; units that come are for the next calls */
+	uint64_t ahead; /* units of the next window that were asked for along */
+	bool claims;    /* for no call: so that units lent ahead can go back */
+	bool forget;    /* the key was reset meanwhile: what is granted is not for us */
 	bool
 	    restarted; /* the key lived under another kind of rule, and has begun anew */
 };
@@ -166,9 +167,9 @@ void lessor_take_done(struct lessor *lessor);
 const struct store_client *lessor_client(struct lessor *lessor, struct link *link);
 /* Has it answered all that it was asked here? */
 bool lessor_store_is_idle(const struct link *link);
-/* Does nobody else here ask its store? */
+/* Does no other link of this shard ask its store? */
 bool lessor_has_store_alone(const struct lessor *lessor, const struct link *link);
-/* *at is over; a store that nobody else here asks is left. */
+/* *at is over; a store that no other link asks is left. */
 void lessor_unlist_link(struct lessor *lessor, struct link **at);
 /* It is answered, or is not to be any more: it is in no list. */
 void lessor_unlist_errand(struct lessor *lessor, struct errand *errand);
@@ -235,7 +236,7 @@ void lessor_window_over(struct lessor *lessor, struct purse *purse);
 /* Gives units back that were taken out of the purse. */
 void lessor_give_back(struct lessor *lessor, struct purse *purse, uint64_t units);
 
-/* Takes out of the purse what nobody has taken, and gives it back. */
+/* Takes out of the purse the units that no call has taken, and gives them back. */
 void lessor_take_back(struct lessor *lessor, struct purse *purse, mono now);
 
 /* The purse's errand; a new one if it has none; NULL if too many are under way. */

@@ -16,8 +16,8 @@
  * compares a name wants to write the credit, too: it loses nothing by meeting both at once.
  *
  * A key that is hot gets a cell for each seat, on a line of its own.  A seat moves a
- * slice of the credit to its cell, and takes from there by a load and a store, as nobody
- * else writes there.  When the actor wants back what lies in cells, it says so in each
+ * slice of the credit to its cell, and takes from there by a load and a store, as no
+ * other thread writes there.  When the actor wants back what lies in cells, it says so in each
  * and makes every thread pass a fence.  A seat that has stored before the fence has taken
  * what it stored, and the actor finds the rest; one that stores after it sees, when it
  * looks again, that it was too late, and has taken nothing:
@@ -43,15 +43,15 @@
  *            the actor found.
  *   PURSE-2  What readers compare (lender, hash, key) does not change from the day the
  *            purse is placed in the table until no reader can hold it any more.
- *   PURSE-3  A purse that is dead (pins) is never pinned again, and nobody has it at
- *            hand who had not before.  What a slow thread still puts into it is lost,
+ *   PURSE-3  A purse that is dead (pins) is never pinned again, and no seat has it at
+ *            hand that had not before.  What a slow thread still puts into it is lost,
  *            not spent.
  *
  * Threads   purse_take, purse_place, purse_refuses, purse_is_spent, purse_use, purse_pin,
  *           purse_be_at_hand, purse_cells, purse_is_split, purse_note_contention: any, within
  *           a grace period or with a pin.  Of a cell, and of purse_take with its number: its
  *           seat, which has it alone.
- *           purse_unpin: whoever has pinned.  The rest: the shard's actor.
+ *           purse_unpin: the thread that has pinned.  The rest: the shard's actor.
  *
  * Ordering
  *
@@ -263,7 +263,7 @@ static ALWAYS_INLINE struct cells *purse_cells(struct purse *purse)
 bool purse_take_shared(struct purse *purse, uint32_t seat, mono now, uint64_t cost,
                        uint64_t *ret_word);
 
-/* The same, if nobody else takes at this instant. */
+/* The same, if no other thread takes at this instant. */
 static inline bool purse_take(struct purse *purse, uint32_t seat, mono now,
                               uint64_t cost, uint64_t *ret_word)
 {
@@ -406,7 +406,7 @@ void purse_quarantine(struct purse *purse, mono then);
 /* Nothing is known to be denied. */
 void purse_forget_denial(struct purse *purse);
 
-/* It is about to get these: whoever knows what is forgotten after that does not put it at hand
+/* It is about to get these: a thread that sees it forgotten after that does not put it at hand
  * without a cell (pocket.h). */
 void purse_give(struct purse *purse, struct cells *cells);
 /* From now on it has them. */
@@ -415,7 +415,7 @@ void purse_split(struct purse *purse);
 /* Puts a block in the place of the one that was there, which is returned. */
 struct block *purse_put_block(struct purse *purse, struct block *block);
 
-/* True if nobody holds it; then nobody will. */
+/* True if no thread holds it; then none will. */
 bool purse_kill(struct purse *purse);
 
 static inline bool purse_is_dead(const struct purse *purse)

@@ -3,7 +3,7 @@
 /*
  * purses.c -- adding, evicting, letting go.
  *
- * Threads   The shard's actor; purses_open and purses_close, while nobody else is there.
+ * Threads   The shard's actor; purses_open and purses_close, while no other thread is there.
  */
 #include "shards/ahead.h"
 #include "shards/purses.h"

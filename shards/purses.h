@@ -4,8 +4,8 @@
  * purses.h -- a shard's purses: found by any thread, kept by one.
  *
  * Purses stand in chunks that never move.  The actor adds them, and evicts them when
- * there are as many as may be: a hand goes around and takes those that nobody has used
- * since it last passed, that nobody holds and that no errand is under way for.  What
+ * there are as many as may be: a hand goes around and takes those that no call has used
+ * since it last passed, that no thread holds and that no errand is under way for.  What
  * was evicted is used again when no reader can be looking at it any more.
  *
  *     free --add--> in the table --evict--> in limbo --grace over--> free
@@ -60,7 +60,7 @@ struct purse_round {
 };
 static_assert(BORROW_WAIT_MOST == 1 << (31 - CREDIT_UNIT_BITS), "it fits");
 
-/* For who keeps units that may go back (kept.h): the actor's word, which any thread reads. */
+/* For calls that keep units which may go back (kept.h): the actor's word, which any thread reads. */
 struct purse_dues {
 	_Atomic uint32_t word; /* times DUES_VOID that what was taken became worth
 	                          nothing, and the bits below */
@@ -74,8 +74,8 @@ struct debts {
 	_Atomic uint64_t of[CHUNK_PURSES];
 };
 
-/* What was learned of keys that are longer than a purse's head: of the others it lies where the
- * rest of a key would. */
+/* The sizers of keys that are longer than a purse's head.  The sizer of a shorter key lies where
+ * the rest of a longer one would. */
 struct sizers {
 	union sizer of[CHUNK_PURSES];
 };
@@ -346,7 +346,7 @@ void purses_close(struct purses *set);
  * memory. */
 struct purse *purses_add(struct purses *set, const struct purse_name *name);
 
-/* Out of the table, if nobody holds it. */
+/* Out of the table, if no thread holds it. */
 bool purses_evict(struct purses *set, struct purse *purse);
 
 /* Gives a purse cells for so many seats; it goes on without, and false, where there is no

@@ -67,7 +67,7 @@ uint64_t brook_windows(const struct brook_plan *plan, uint32_t limit)
 #define HAPPENS(brook, what)                                                           \
 	((brook)->events[now_in(brook, 0)].what++, (brook)->recent.what++)
 
-/* What its calls may have cost beyond the limit, with or without a tenant that has paid. */
+/* The units that its calls may have cost beyond the limit, with or without a tenant that has paid. */
 static uint64_t excess_of(const struct brook *brook, const struct brook_window *window)
 {
 	const struct brook_plan *plan = brook->plan;
@@ -171,7 +171,7 @@ static uint64_t dearest(const struct brook_plan *plan)
 	return plan->holds ? larger(plan->held, plan->grows) : plan->cost_most;
 }
 
-/* What its calls have cost in this window beyond their holds, and no node has paid. */
+/* The units that its calls have cost in this window beyond their holds, and no node has paid. */
 static uint64_t owed_by(struct brook *brook, uint32_t number)
 {
 	uint64_t units = 0;

@@ -125,7 +125,7 @@ struct brook_call {
 	uint64_t units[BROOK_LIMITS];  /* ... and how many */
 };
 
-/* What calls have cost beyond their holds, in a window, and was not paid yet. */
+/* A debt: units that calls have cost beyond their holds, in a window, and that are not paid yet. */
 struct brook_debt {
 	uint64_t window;
 	uint64_t units;

@@ -7,8 +7,8 @@
  *         ...letters, in order, each way... -> the station
  *
  * A connection is a stream: nothing is doubled or overtakes, but it may break at any
- * letter, and neither end be told.  What was sent may then still have been done.  What is sent
- * into a partition arrives when it is over, whether a call waits or not.
+ * letter, and neither end be told.  A request that was sent may then still have been done.  One
+ * that is sent into a partition arrives when that is over, whether a call waits or not.
  *
  * Threads   One.
  */

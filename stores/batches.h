@@ -36,8 +36,8 @@ bool batches_send(struct batches *batches, struct gate *gate);
 /* Nothing was asked for as long as a quarantine lasts. */
 bool batches_sleep(const struct batches *batches);
 
-/* What is sent though no call waits. CLIENT-5.  True: the same.  *ret_due becomes earlier, if
- * that is when to do it. */
+/* Greets the server where the client must though no call waits. CLIENT-5.  True: something was
+ * sent.  *ret_due becomes earlier, if the next greeting is due then. */
 bool batches_greet(struct batches *batches, mono *ret_due);
 
 #endif

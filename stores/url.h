@@ -49,7 +49,7 @@ struct url {
 	bool may_hide;
 };
 
-/* What is wrong with a URL.  The text is for its author: one line that begins with
+/* The fault of a URL.  The text is for the URL's author: one line that begins with
  * "url: " and names the part that is wrong.  It shows no user and no password. */
 struct url_fault {
 	enum gale_err err;

@@ -4,7 +4,7 @@
 """report_test.py BUILD [ARGUMENT...] -- compare.py writes a whole report: its figures are of a moment, and its shape is that of a long one.
 
 ARGUMENTs are for compare.py.  Each section is there, each table has its columns, each row a figure or why there is none,
-each picture is a plot, and each peer that is not here a line that says what to install.  What cannot be run ends in a sentence."""
+each picture is a plot, and each peer that is not here a line that says what to install.  A peer that cannot be run ends in a sentence."""
 import os
 import re
 import subprocess

@@ -20,7 +20,7 @@
 #include "stores/stream.h"
 #include "stores/tls.h"
 
-/* What a URL says: where servers are, and the user to log in as. */
+/* A site is read from a URL: the servers' addresses, and the user to log in as. */
 struct redis_site {
 	struct server_kind is; /* first */
 	struct gale_allocator *allocator;

@@ -450,7 +450,7 @@ static void a_group_of_before_small_rises_waited_goes_on(void)
 	beats_close(&b);
 }
 
-/* What no script writes: to the group of the first node. */
+/* Writes words that no script writes into the group of the first node. */
 static void break_group(const struct beats *b, int how)
 {
 	static const uint8_t short_words[8];

@@ -77,7 +77,7 @@ struct beats {
 	struct group_nudge nudge; /* of the pattern's */
 };
 
-/* What a test's node says: of a group of the median, of which each has an equal part. */
+/* A report of a test's node: of a group of the median, of which each has an equal part. */
 #define BEATS_LEASE GALE_SECONDS(2)
 #define BEATS_SHARE 10 /* of a node alone */
 

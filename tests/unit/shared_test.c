@@ -296,7 +296,7 @@ static uint64_t play_steadily(uint64_t seed)
 	return counted.claims;
 }
 
-/* What was used are so many quanta, however many units are granted at a time.  W-18, CLAIM-5 */
+/* The units that were used are so many quanta, however many are granted at a time.  W-18, CLAIM-5 */
 static void a_steady_demand_makes_a_request_for_each_quantum(void **state)
 {
 	uint64_t quanta = STEADY_SEEDS * QUANTA * STEADY_WINDOWS * NODES * TENANTS;
