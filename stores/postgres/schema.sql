@@ -901,6 +901,21 @@ AS $$
 	SELECT least((date_part('epoch', clock_timestamp()) * 1000000)::bigint, 4503599627370496)
 $$;
 
+-- The same, in the generation that is meant; a clock that was set back meanwhile makes it fail, so
+-- that all is done again. SCHEMA-4
+CREATE OR REPLACE FUNCTION gale.now_of(meant text) RETURNS bigint
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+	"now" CONSTANT bigint := gale.now_us();
+BEGIN
+	IF NOT EXISTS (SELECT FROM gale.birth WHERE one AND generation = meant AND earliest <= "now") THEN
+		RAISE serialization_failure USING MESSAGE = 'time has gone back meanwhile';
+	END IF;
+	RETURN "now";
+END
+$$;
+
 CREATE OR REPLACE FUNCTION gale.refuse(wanted int) RETURNS void
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -2226,12 +2241,7 @@ BEGIN
 		BEGIN
 			FOR i IN SELECT n FROM unnest(names) WITH ORDINALITY AS k (name, n) ORDER BY name, n LOOP
 				g := gale.lock_group(names[i]);
-				"now" := gale.now_us(); -- SCHEMA-2
-				IF NOT EXISTS (SELECT FROM gale.birth AS b
-					WHERE one AND b.generation = meant AND earliest <= "now") -- SCHEMA-4
-				THEN
-					RAISE serialization_failure USING MESSAGE = 'time has gone back meanwhile';
-				END IF;
+				"now" := gale.now_of(meant); -- SCHEMA-2
 				IF one_is_wrong THEN
 					words := gale.beat_or_lose(g, nodes[i], ask, i * 24 - 13, "now");
 				ELSE
@@ -2566,12 +2576,7 @@ BEGIN
 		BEGIN
 			FOR i IN SELECT n FROM unnest(names) WITH ORDINALITY AS k (name, n) ORDER BY name, n LOOP
 				p := gale.lock_pool(names[i]);
-				"now" := gale.now_us(); -- SCHEMA-2
-				IF NOT EXISTS (SELECT FROM gale.birth AS b
-					WHERE one AND b.generation = meant AND earliest <= "now") -- SCHEMA-4
-				THEN
-					RAISE serialization_failure USING MESSAGE = 'time has gone back meanwhile';
-				END IF;
+				"now" := gale.now_of(meant); -- SCHEMA-2
 				IF one_is_wrong THEN
 					words := gale.try_claim(p, tenants[i], ask, i * 15 - 14, "now");
 				ELSE
