@@ -4,7 +4,7 @@
 #
 # run.sh [all] [NAME...] -- every test, in every configuration that matters, or in those named.
 #
-#              by default, in twelve minutes         with "all", in an hour or more
+#              by default, in ten minutes            with "all", in an hour or more
 #     gcc      all suites that asan does not run     every suite, models at 1,000,000 steps
 #     asan     clang: unit, model, fuzz, torture     gcc: every suite but interleave and lint
 #     tsan     clang: unit, torture                  unit, stores, tools, alone, torture

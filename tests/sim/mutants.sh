@@ -41,6 +41,7 @@ declare -A tests=(
 	[tenants]=$(echo tests/unit/{escrow,escrow_crowd,escrow_tree,tenants,tenant_holds,tenant_holds_lot}_test)
 	[pools]=$(echo tests/unit/{pool,pools,claim,shared,shared_holds,regions,fund,fund_told,alone}_test)
 	[holds]=$(echo tests/unit/{hold,holds,whole}_test)
+	[enters]=tests/unit/guard_test
 	[closes]=tests/interleave/interleave_test
 	[funds]=tests/interleave/interleave_test
 	[owes]=tests/interleave/interleave_test
@@ -362,6 +363,8 @@ mutant coordinator/fleet.c 'a guard that is closed leaves with its calls in flig
 	'.in_flight = in_flight,' '.in_flight = fleet->membership.member.leaves ? 0 : in_flight,' guards
 mutant coordinator/fleet.c 'a guard that leaves lets calls in after its report (FLEET-5)' \
 	'put_in_force(guard); /* FLEET-5 */' 'guard->leaves = true;' groups
+mutant face/guard.c 'the coordinator is woken while calls enter a guard that is closed (FLEET-5)' \
+	'if (turnstile_close(&guard->guard.turnstile))' 'if ((coordinator_wake(&guardhouse_of(runtime)->coordinator), turnstile_close(&guard->guard.turnstile)))' enters
 mutant coordinator/fleet.c 'a host is not told that its runtime ends under calls (FLEET-6)' \
 	'guard->ops->fenced(guard); /* FLEET-6 */' '(void)guard;' groups
 mutant coordinator/coordinator.c 'a runtime that is closed does not leave' \

@@ -101,8 +101,20 @@ static void end(struct world *world, struct call *call)
 		world->good++;
 }
 
-static void close_world(struct world *world)
+static int give_world(void **state)
 {
+	static struct world world;
+
+	open_world(&world);
+	*state = &world;
+	return 0;
+}
+
+/* After a test that has failed, too: its nodes are members of the next one's group. */
+static int close_world(void **state)
+{
+	struct world *world = *state;
+
 	for (uint32_t i = 0; i < SERVERS; i++)
 		if (world->busy[i])
 			end(world, &world->served[i]);
@@ -116,6 +128,7 @@ static void close_world(struct world *world)
 		gale_store_close(node->store);
 		gale_runtime_close(node->runtime);
 	}
+	return 0;
 }
 
 /* ---- The backend ------------------------------------------------------------------ */
@@ -259,41 +272,37 @@ static void is_learned(struct seen seen, uint32_t servers)
 /* From 4 slots up, down when half of the servers is gone, and up again. */
 static void a_ceiling_follows_the_servers(void **state)
 {
-	static struct world world;
+	struct world *world = *state;
 	struct seen all, half, again;
 
-	(void)state;
-	open_world(&world);
-	all = see(&world, SERVERS, MEAN_MS);
-	half = see(&world, SERVERS / 2, MEAN_MS);
-	again = see(&world, SERVERS, MEAN_MS);
+	all = see(world, SERVERS, MEAN_MS);
+	half = see(world, SERVERS / 2, MEAN_MS);
+	again = see(world, SERVERS, MEAN_MS);
 	is_learned(all, SERVERS);
 	is_learned(half, SERVERS / 2);
 	is_learned(again, SERVERS);
 	assert_true(4 * half.limit <= 3 * all.limit);
 	assert_true(3 * again.limit >= 4 * half.limit);
-	close_world(&world);
 }
 
 /* As many slots are wanted as before.  That needs probes: a fleet that takes the longer round trip
  * for a queue has less and less in flight. */
 static void work_that_takes_longer_is_no_queue(void **state)
 {
-	static struct world world;
+	struct world *world = *state;
 
-	(void)state;
-	open_world(&world);
-	is_learned(see(&world, SERVERS, MEAN_MS), SERVERS);
-	is_learned(see(&world, SERVERS, 3 * MEAN_MS), SERVERS);
-	is_learned(see(&world, SERVERS, MEAN_MS), SERVERS);
-	close_world(&world);
+	is_learned(see(world, SERVERS, MEAN_MS), SERVERS);
+	is_learned(see(world, SERVERS, 3 * MEAN_MS), SERVERS);
+	is_learned(see(world, SERVERS, MEAN_MS), SERVERS);
 }
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, give_world, close_world)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_ceiling_follows_the_servers),
-		cmocka_unit_test(work_that_takes_longer_is_no_queue),
+		TEST(a_ceiling_follows_the_servers),
+		TEST(work_that_takes_longer_is_no_queue),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -334,6 +334,50 @@ static void entries_outlive_their_guard_and_its_runtime(void **state)
 	assert_true(test_allocator_is_balanced(&h.allocator));
 }
 
+struct closing {
+	struct house *house;
+	struct gale_guard *guard;
+};
+
+static void *close_guard(void *arg)
+{
+	gale_guard_close(arg);
+	return NULL;
+}
+
+static bool refuses_as_closed(void *arg)
+{
+	struct closing *closing = arg;
+	struct gale_entry entry = enter(closing->house, closing->guard);
+
+	gale_exit(closing->house->seat, &entry, GALE_OK);
+	return entry.why == GALE_WHY_CLOSED;
+}
+
+/* FLEET-5: the coordinator, which reports that the guard leaves, cannot be told while its lock
+ * is held. */
+static void a_guard_is_closed_before_the_coordinator_is_told(void **state)
+{
+	struct closing closing;
+	struct lock *lock;
+	struct house h;
+	pthread_t closer;
+	bool closed;
+
+	(void)state;
+	house_open(&h, &plan);
+	closing = (struct closing){ &h, open_fixed(&h, 3) };
+	assert_false(refuses_as_closed(&closing));
+	lock = &load_relaxed(&h.runtime->guardhouse)->coordinator.lock;
+	lock_take(lock);
+	must(pthread_create(&closer, NULL, close_guard, closing.guard) == 0);
+	closed = becomes_true(refuses_as_closed, &closing);
+	lock_drop(lock);
+	must(pthread_join(closer, NULL) == 0);
+	assert_true(house_close(&h));
+	assert_true(closed);
+}
+
 static void a_guard_may_be_closed_after_its_runtime(void **state)
 {
 	struct gale_guard *guard;
@@ -900,6 +944,7 @@ int main(void)
 		cmocka_unit_test(a_second_exit_changes_nothing_and_is_counted),
 		cmocka_unit_test(any_seat_may_exit_and_a_bad_one_gives_back),
 		cmocka_unit_test(entries_outlive_their_guard_and_its_runtime),
+		cmocka_unit_test(a_guard_is_closed_before_the_coordinator_is_told),
 		cmocka_unit_test(a_guard_may_be_closed_after_its_runtime),
 		cmocka_unit_test(a_bad_call_is_refused),
 		cmocka_unit_test(a_child_neither_enters_nor_exits),
