@@ -10,6 +10,7 @@
 # replaced; one whose line is not found, or that does not compile, counts as not caught.
 # PART/PARTS plants a part of them, so that more machines can share the work: 1/2 the first,
 # the third and so on.
+# Rows of scripts and of the schema need redis-server and PostgreSQL.
 # Prints a table; ends with failure if one is not caught.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -42,6 +43,12 @@ declare -A tests=(
 	[pools]=$(echo tests/unit/{pool,pools,claim,shared,shared_holds,regions,fund,fund_told,alone}_test)
 	[holds]=$(echo tests/unit/{hold,holds,whole}_test)
 	[enters]=tests/unit/guard_test
+	[redis-values]=tests/stores/redis_timelines
+	[redis-beats]=tests/stores/redis_beats_test
+	[redis-claims]=tests/stores/redis_claims_test
+	[postgres-values]=tests/stores/postgres_script_test
+	[postgres-beats]=tests/stores/postgres_beats_test
+	[postgres-claims]=tests/stores/postgres_claims_test
 	[closes]=tests/interleave/interleave_test
 	[funds]=tests/interleave/interleave_test
 	[owes]=tests/interleave/interleave_test
@@ -661,5 +668,63 @@ mutant coordinator/stake.c 'a debt is paid last (CLAIM-8)' \
 	'	claim_pay(claim, now); /* CLAIM-8 */' '' brooks
 mutant face/tenant_hold.c 'what a call cost beyond is not owed' \
 	'uint64_t over = is_open && cost > hold->units ? cost - hold->units : 0;' 'uint64_t over = 0 * is_open;' brooks
+
+# What servers do, beside the engine's own words for it.
+mutant stores/postgres/schema.sql 'a lend takes more than is left' \
+	'AND had.used + (u.x & 68719476735) <= "limit"' 'AND had.used <= "limit"' postgres-values
+mutant stores/postgres/schema.sql 'a lend forgets what its node has out' \
+	'"out" = (u.x & 68719476735) + CASE WHEN had.start_us <> first THEN 0' '"out" = (u.x & 68719476735) + CASE WHEN had.start_us <> 0 THEN 0' postgres-values
+mutant stores/postgres/schema.sql 'a lend that comes twice lends twice (LEASE-2)' \
+	'AND CASE WHEN had.node = whose THEN had.number < base + (u.x >> 36 & 1048575)' 'AND CASE WHEN had.node = whose THEN had.number <= base + (u.x >> 36 & 1048575)' postgres-values
+mutant stores/postgres/schema.sql 'a lend ahead drops the rows of other nodes' \
+	"words = nullif(after[10:], '{}')" 'words = NULL' postgres-values
+mutant stores/postgres/schema.sql 'the least of a lend ahead is not heard' \
+	'rest[1] / 2, rest[1] % 2] || rest[3:5] AS ask' '0, rest[1] % 2] || rest[3:5] AS ask' postgres-values
+mutant stores/postgres/schema.sql 'a node is believed to have more than was lent ahead (LEASE-8)' \
+	'had := least(ask[at + 16], words[its + 3]); -- LEASE-8' 'had := ask[at + 16];' postgres-values
+mutant stores/postgres/schema.sql 'a window begins without what was lent ahead (LEASE-7)' \
+	'used := words[its + 1] - 1;' 'used := 0;' postgres-values
+mutant stores/postgres/schema.sql 'a key with units ahead lives for one window' \
+	'IF lent = 0 AND more > 0 THEN' 'IF lent = 0 AND more > 0 AND its IS NOT NULL THEN' postgres-values
+mutant stores/postgres/schema.sql 'a share that is granted is not reserved' \
+	'm.high := greatest(m.high, share);' 'm.high := m.high;' postgres-beats
+mutant stores/postgres/schema.sql 'a group that may have been forgotten is not quiet' \
+	'g.quiet := CASE WHEN is_quiet THEN g.beats ELSE 0 END;' 'g.quiet := 0;' postgres-beats
+mutant stores/postgres/schema.sql 'in a quiet time a node is granted more than it holds' \
+	'RETURN CASE WHEN g.over < g.quiet THEN least(share, held) ELSE share END;' 'RETURN share;' postgres-beats
+mutant stores/postgres/schema.sql 'the ceiling falls with the shares (GROUP-15)' \
+	'	g.limit := greatest(g.limit, g.parted);' '	g.limit := g.parted;' postgres-beats
+mutant stores/postgres/schema.sql 'what a node held under another epoch is forgotten' \
+	'IF ask[at + 2] = g.epoch AND ask[at + 3] = m.generation AND m.generation > 0 THEN' 'IF ask[at + 3] = m.generation AND m.generation > 0 THEN' postgres-beats
+mutant stores/postgres/schema.sql 'units of a claim go back twice' \
+	'units := least(greatest(least(ask[at + 14], granted) - back, 0), t.used);' 'units := least(least(ask[at + 14], granted), t.used);' postgres-claims
+mutant stores/postgres/schema.sql 'a claim is granted what its tenant has used' \
+	'	spare := greatest(spare - t.used, 0);' '	spare := greatest(spare, 0);' postgres-claims
+mutant stores/postgres/schema.sql 'a claim is told of in another window' \
+	'IF ask[at + 10] = p.window_us THEN -- hear' 'IF ask[at + 10] <= p.window_us THEN -- hear' postgres-claims
+mutant stores/redis/beat.lua 'a share that is granted is not reserved' \
+	'		high = max(high, granted)' '		high = max(high, 0)' redis-beats
+mutant stores/redis/beat.lua 'in a quiet time a node is granted more than it holds' \
+	'if over < quiet then granted = min(granted, held) end' '' redis-beats
+mutant stores/redis/beat.lua 'a node of the same name is let in while its lease runs' \
+	'elseif is_namesake and over < last_beat then' 'elseif is_namesake and over < 0 then' redis-beats
+mutant stores/redis/beat.lua 'the ceiling falls with the shares (GROUP-15)' \
+	'			limit = max(limit, parted)' '			limit = parted' redis-beats
+mutant stores/redis/claim.lua 'units of a claim go back twice' \
+	'units = min(minus(min(back, granted), given), self[5])' 'units = min(min(back, granted), self[5])' redis-claims
+mutant stores/redis/claim.lua 'a claim is granted what its tenant has used' \
+	'minus(rest, others)), self[5])' 'minus(rest, others)), 0)' redis-claims
+mutant stores/redis/claim.lua 'a pool that may have been forgotten is not quiet' \
+	'	if not_before > instant then' '	if not_before > LATEST then' redis-claims
+mutant stores/redis/step.lua 'a lend that comes twice lends twice (LEASE-2)' \
+	'if number > last and used > 0 and becomes <= limit then' 'if number >= last and used > 0 and becomes <= limit then' redis-values
+mutant stores/redis/step.lua 'a node is believed to have more than was lent ahead (LEASE-8)' \
+	'had_of == start and min(had, unsaid) or 0 -- LEASE-8' 'had_of == start and had or 0' redis-values
+mutant stores/redis/step.lua 'a window begins without what was lent ahead (LEASE-7)' \
+	'				used = sum - 1' '				used = 0' redis-values
+mutant stores/redis/step.lua 'units of another window go back (LEASE-3)' \
+	'if not has or tag ~= of or of_part ~= 0 or -- LEASE-3' 'if not has or of_part ~= 0 or' redis-values
+mutant stores/redis/step.lua 'a lend takes all or nothing' \
+	'		if units > limit - used then units = limit - used end' '		if units > limit - used then units = 0 end' redis-values
 
 [ "$missed" -eq 0 ]
