@@ -112,8 +112,8 @@ struct fund_config {
 	struct post *post;
 	const char *name;      /* the caller's until the fund is freed */
 	struct pool_ask terms; /* the budget's; those of tenants do not count */
-	uint32_t drift_ppm;
-	uint64_t patience_ns; /* with the store */
+	uint32_t drift_ppm;    /* of this clock by the store's: clock_apart_ppm */
+	uint64_t patience_ns;  /* with the store */
 	uint64_t remind_ns;
 	struct fund_alone *alones; /* all zero; the fund's until it is freed */
 	uint32_t alone_count;      /* names that may use units alone in a window */

@@ -141,8 +141,8 @@ struct borrow_gap {
 	uint64_t usual;   /* of a window, as the sizer says; 0: nothing is lent ahead */
 	uint64_t least;   /* the smallest of the costs that wait; 0: no call waits */
 	uint64_t trip_us; /* what an answer usually takes */
-	uint64_t pause_us; /* this node's, as below */
-	uint32_t drift_ppm;
+	uint64_t pause_us;  /* this node's, as below */
+	uint32_t drift_ppm; /* of this clock by the store's: clock_apart_ppm */
 };
 
 /* How long after a window has begun a node asks for it: another time for each lot. */

@@ -55,8 +55,8 @@ enum claim_news {
 
 struct claim {
 	struct pool_ask terms; /* up to .weight */
-	uint32_t drift_ppm;
-	bool with_store; /* an ask is */
+	uint32_t drift_ppm;    /* of this clock by the store's: clock_apart_ppm */
+	bool with_store;       /* an ask is */
 
 	uint64_t window;
 	mono end;

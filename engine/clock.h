@@ -10,8 +10,10 @@
  * Invariants
  *
  *   CLOCK-1  mono_until is never later than the instant at which the store's duration
- *            ends, if the clock runs at most drift_ppm fast or slow. (L2)
+ *            ends, if this clock gains or loses at most drift_ppm on the store's. (L2)
  *   CLOCK-2  mono_surely_over is never earlier than that.
+ *   CLOCK-3  Of two clocks that each run at most drift_ppm fast or slow, neither gains or
+ *            loses more than clock_apart_ppm on the other. (L1)
  *
  * Threads   Pure: any.
  */
@@ -50,6 +52,14 @@ static inline mono mono_later(mono a, mono b)
 static inline mono mono_after(mono start, uint64_t ns)
 {
 	return (mono){ ns < UINT64_MAX - start.ns ? start.ns + ns : UINT64_MAX };
+}
+
+/* This clock may be slow, and that one fast: twice the drift, and a little more. CLOCK-3 */
+static inline uint32_t clock_apart_ppm(uint32_t drift_ppm)
+{
+	uint64_t slow = 1000000 - drift_ppm;
+
+	return (uint32_t)((UINT64_C(2000000) * drift_ppm + slow - 1) / slow);
 }
 
 /* When what still lasted so long, after it was asked about, is over at the earliest. */

@@ -108,7 +108,7 @@ enum gale_err shared_open(struct gale_budget *budget,
 		           .period_us = config->window_us,
 		           .release_us = pool_release(set->release_us),
 		           .protect_us = config->protect_us },
-		.drift_ppm = DRIFT_PPM,
+		.drift_ppm = clock_apart_ppm(DRIFT_PPM),
 		.patience_ns =
 		    1000 * (config->patience_us ? config->patience_us : PATIENCE_US),
 		.remind_ns = remind_ns(config->store),

@@ -105,7 +105,7 @@ static uint64_t wanted(struct lessor *lessor, struct purse *purse,
 		.least = need->least,
 		.trip_us = link->own.trip_ns / 1000,
 		.pause_us = pause_us(lessor, link),
-		.drift_ppm = purse->lender->drift_ppm,
+		.drift_ppm = clock_apart_ppm(purse->lender->drift_ppm),
 	};
 
 	return borrow_ahead(&terms, &gap);
@@ -248,7 +248,7 @@ void lessor_put_ahead(struct lessor *lessor, const struct errand *errand,
 {
 	struct purse *purse = errand->purse;
 	struct link *link = link_of(lessor, purse->lender);
-	uint32_t ppm = link->own.lender->drift_ppm;
+	uint32_t ppm = clock_apart_ppm(link->own.lender->drift_ppm);
 	uint64_t units = believed(link, errand, grant);
 	lasting both = { grant->lasts_us + link->own.window_us };
 	struct ahead *ahead;

@@ -408,7 +408,7 @@ static mono ends_of(const struct link *link, const struct errand *errand,
 	if (lender->lending == LENDING_PLACES) /* of its burst: for calls that wait */
 		return mono_after(now, METER_LIFE_LEAST_NS);
 	return mono_until(errand->sent, (lasting){ grant->lasts_us },
-	                  lender->drift_ppm); /* LESSOR-3 */
+	                  clock_apart_ppm(lender->drift_ppm)); /* LESSOR-3 */
 }
 
 /* The window that was over here was not yet over there: what was wanted is for the next. */

@@ -138,7 +138,7 @@ struct lender {
 	struct sizing sizing;
 	struct gale_predictor *predictor; /* NULL: none */
 	uint64_t patience_ns;             /* how long an answer may take */
-	uint32_t drift_ppm;
+	uint32_t drift_ppm;               /* how much each clock may run fast or slow */
 	uint8_t name_len;
 	char name[GALE_NAME_MAX];
 

@@ -87,7 +87,7 @@ static bool may_be_wrong(const struct world_plan *plan)
 {
 	uint32_t allowed_ppm = plan->lease.drift_ppm ? plan->lease.drift_ppm : 500;
 
-	return plan->bad || plan->rate_ppm > allowed_ppm;
+	return plan->bad || plan->rate_ppm > clock_apart_ppm(allowed_ppm);
 }
 
 void answers_check_denial(struct world *world, const struct call *call)

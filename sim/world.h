@@ -78,7 +78,8 @@ struct world_plan {
 	uint32_t keys;      /* that are asked about */
 	uint32_t node_keys; /* bound of a node; 0: the default */
 	uint32_t pending;   /* asks of a seat; 0: 64 */
-	uint32_t rate_ppm;  /* clocks run at most so fast or slow */
+	uint32_t
+	    rate_ppm; /* nodes' clocks gain or lose at most so much on the store's */
 	uint64_t offset_us; /* and are at most so wrong */
 	bool held;          /* some asks are by a held key */
 	bool bad;           /* the store lies: what it says proves nothing */

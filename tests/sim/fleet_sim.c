@@ -142,7 +142,8 @@ static void draw_faults(struct chance *c, struct script *script)
 	script->crash_each = chance_one_in(c, 2) ? 100 : 0;
 	script->pause_each = chance_one_in(c, 2) ? 60 : 0;
 	script->plan.offset_us = chance_one_in(c, 4) ? 0 : GALE_HOURS(1);
-	script->plan.rate_ppm = chance_one_in(c, 4) ? 0 : 400;
+	/* Each of two clocks is wrong by 450 ppm at most, of the 500 that are allowed for. */
+	script->plan.rate_ppm = chance_one_in(c, 4) ? 0 : 900;
 }
 
 static void draw_world(struct chance *c, struct script *script)

@@ -134,6 +134,8 @@ printf '| where | what | found |\n|---|---|---|\n'
 
 mutant engine/credit.h 'credit lives a tick longer' \
 	'credit_dies(word).ns > now.ns' 'credit_dies(word).ns + CREDIT_TICK_NS > now.ns'
+mutant engine/clock.h 'no allowance for the drift of the store (CLOCK-3)' \
+	'UINT64_C(2000000) * drift_ppm + slow - 1' 'UINT64_C(1000000) * drift_ppm + slow - 1'
 mutant engine/clock.h 'no allowance for drift' \
 	'mono_after(sent, us / 1000 * (1000000 - drift_ppm)' 'mono_after(sent, us / 1000 * (1000000 + 0 * drift_ppm)'
 mutant engine/lease.c 'all or nothing is lent' \

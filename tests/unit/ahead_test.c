@@ -28,7 +28,7 @@
 #define WINDOWS 4 /* until it is known that they do not differ */
 #define STEP GALE_MILLIS(10)
 #define LATE GALE_MILLIS(9999)  /* credit is dead, and this window is not surely over */
-#define NEXT GALE_MILLIS(10006) /* the next one has surely begun */
+#define NEXT GALE_MILLIS(10011) /* the next one has surely begun */
 #define PAUSED GALE_MILLIS(60)  /* longer than any pause after that */
 
 struct told_store {
@@ -307,9 +307,10 @@ static void units_ahead_live_until_the_next_window_may_be_over(void **state)
 {
 	(void)state;
 	open_scene();
-	pass_to(2 * WINDOW - GALE_MILLIS(11));
+	pass_to(2 * WINDOW - GALE_MILLIS(21));
 	is_allowed();
-	pass_to(2 * WINDOW - GALE_MILLIS(10)); /* at a clock that is slow */
+	pass_to(2 * WINDOW -
+	        GALE_MILLIS(20)); /* this clock is slow, and the store's fast */
 	waits();
 	assert_int_equal(s.told.asked.ask.had, s.ahead);
 	close_scene();
@@ -827,7 +828,7 @@ static void an_answer_tells_of_the_window_that_ends_and_then_of_the_next(void **
 	pass_to(NEXT);
 	answer = ask();
 	assert_int_equal(answer.remaining, LIMIT - 2);
-	assert_in_range(answer.reset_after_us, WINDOW - GALE_MILLIS(17), WINDOW);
+	assert_in_range(answer.reset_after_us, WINDOW - GALE_MILLIS(32), WINDOW);
 	pass_to(NEXT + GALE_MILLIS(1));
 	for (uint64_t i = 3; i <= s.ahead; i++)
 		assert_int_equal(ask().remaining, LIMIT - i);

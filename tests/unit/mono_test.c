@@ -73,6 +73,27 @@ static void drift_is_taken_off(void **state)
 	assert_int_equal(mono_until(at(9), (lasting){ 77 }, MILLION).ns, 9);
 }
 
+/* In a million units of true time: the least that a clock which is slow shows of what a fast one
+ * shows, and the most that a fast one shows of what a slow one shows.  CLOCK-3 */
+static void two_clocks_are_apart_by_both_drifts(void **state)
+{
+	struct chance chance = { 5 };
+
+	(void)state;
+	assert_int_equal(clock_apart_ppm(0), 0);
+	assert_int_equal(clock_apart_ppm(500), 1001);
+	for (int i = 0; i < 200000; i++) {
+		uint64_t ppm = chance_below(&chance, 100001), apart;
+		uint64_t slow = MILLION - ppm, fast = MILLION + ppm;
+
+		apart = clock_apart_ppm((uint32_t)ppm);
+		assert_true((MILLION - apart) * fast <= slow * MILLION);
+		assert_true((MILLION + apart) * slow >= fast * MILLION);
+		assert_true(apart == 0 ||
+		            (MILLION + apart - 1) * slow < fast * MILLION);
+	}
+}
+
 static void the_end_of_time_stays_the_end_of_time(void **state)
 {
 	(void)state;
@@ -129,6 +150,7 @@ int main(void)
 		cmocka_unit_test(an_end_is_never_later_than_it_is),
 		cmocka_unit_test(an_end_is_never_later_than_it_is_at_random),
 		cmocka_unit_test(drift_is_taken_off),
+		cmocka_unit_test(two_clocks_are_apart_by_both_drifts),
 		cmocka_unit_test(the_end_of_time_stays_the_end_of_time),
 		cmocka_unit_test(instants_are_compared),
 		cmocka_unit_test(microseconds_are_whole_ones),

@@ -83,7 +83,7 @@ static void pass(uint64_t us)
 /* A window ends, for sure: clocks may run fast or slow. */
 static void pass_window(void)
 {
-	pass(WINDOW_US + WINDOW_US / 500);
+	pass(WINDOW_US + WINDOW_US / 200);
 }
 
 /* So long that units in hand that no ask takes go back to the pool. */

@@ -111,7 +111,7 @@ static void pass(struct pair *pair, uint64_t us)
 /* A window ends, for sure: clocks may run fast or slow. */
 static void pass_window(struct pair *pair)
 {
-	pass(pair, WINDOW_US + WINDOW_US / 500);
+	pass(pair, WINDOW_US + WINDOW_US / 200);
 }
 
 /* How many of so many asks for cost units are allowed. */
@@ -408,7 +408,7 @@ static void no_unit_reaches_into_the_next_window(void **state)
 	pass(&pair, 1000);
 	is_told(gale_tenant_ask(pair.houses[0].seat, pair.tenants[0][0], 1), GALE_DENY,
 	        GALE_WHY_LATE);
-	pass(&pair, WINDOW_US / 500);
+	pass(&pair, WINDOW_US / 200);
 	assert_int_equal(flood(&pair, 1, 0, 2000, 1) + flood(&pair, 0, 0, 2000, 1),
 	                 1000);
 	close_pair(&pair);
@@ -453,7 +453,7 @@ static void who_gives_up_uses_nothing(void **state)
 	is_told(
 	    gale_tenant_wait(pair.houses[0].seat, pair.tenants[0][0], 700, PATIENCE_US),
 	    GALE_DENY, GALE_WHY_LATE);
-	pass(&pair, WINDOW_US / 500);
+	pass(&pair, WINDOW_US / 200);
 	assert_int_equal(flood(&pair, 0, 0, 2000, 1), 1000);
 	close_pair(&pair);
 }
