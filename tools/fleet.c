@@ -468,7 +468,8 @@ void fleet_help(FILE *out)
 	      "verdict       held; overshot: overshoot is not 0; short: less than\n"
 	      "              99 % of what was owed were served, or less than 95 % in\n"
 	      "              one window; unproven: the clocks disagreed, or the\n"
-	      "              system's clock was set, or no window was counted\n"
+	      "              system's clock was set, no window was counted, or less\n"
+	      "              than nine tenths of the demand were asked for\n"
 	      "\n"
 	      "Exit status: 0 held, 1 overshot, short or unproven, 2 a flag is wrong,\n"
 	      "3 the fleet could not run, for example because a process has died.\n",

@@ -15,6 +15,28 @@ static uint64_t decisions(const struct report *report)
 	return report->counts[SEEN_ALLOWED] + report->counts[SEEN_DENIED];
 }
 
+/* Those in which no call was made, too. */
+static uint64_t windows_that_count(const struct tally_totals *tally)
+{
+	return tally->windows > TALLY_LEARNING ? tally->windows - TALLY_LEARNING : 0;
+}
+
+/* Of the limits in these windows. */
+static double asked_part(const struct report *report)
+{
+	double limits = (double)report->flags.limit * (double)report->flags.keys *
+	                (double)windows_that_count(&report->tally);
+
+	return limits > 0 ? (double)report->tally.asked / limits : 0;
+}
+
+/* A machine that is slow asks for less than it should, and what was not asked for proves nothing. */
+static bool is_asked_for(const struct report *report)
+{
+	return asked_part(report) * 100 >=
+	       REPORT_BAR_ASKED * (double)report->flags.demand_percent;
+}
+
 enum verdict report_verdict(const struct report *report)
 {
 	const struct tally_totals *tally = &report->tally;
@@ -32,7 +54,7 @@ enum verdict report_verdict(const struct report *report)
 	if (tally_served(tally) < REPORT_BAR_MEAN ||
 	    tally->served_worst < REPORT_BAR_WORST)
 		return VERDICT_SHORT;
-	return VERDICT_HELD;
+	return is_asked_for(report) ? VERDICT_HELD : VERDICT_UNPROVEN;
 }
 
 const char *report_verdict_name(enum verdict verdict)
@@ -71,7 +93,13 @@ static void print_doubt(const struct report *report, FILE *out)
 	               tally->admitted == report->counts[SEEN_ALLOWED];
 	struct text number, window;
 
-	if (report->clock_step_us == 0 && all_fit)
+	if (report->clock_step_us == 0 && all_fit && tally->asked_windows > 0)
+		fprintf(out,
+		        "UNPROVEN: %.1f %% of the limits were asked for, and %" PRIu64
+		        " %% were wanted. Set a lower --limit or fewer --nodes: "
+		        "this machine is too slow for so many calls\n",
+		        100 * asked_part(report), report->flags.demand_percent);
+	else if (report->clock_step_us == 0 && all_fit)
 		fprintf(out, "UNPROVEN: the run ended before a window was counted\n");
 	else if (report->clock_step_us > 0)
 		fprintf(out,
@@ -196,15 +224,6 @@ static void print_undershoot(const struct report *report, FILE *out)
 	    100 * tally->undershoot_mean, text_count(&a, tally->windows));
 }
 
-/* A machine that is slow asks for less than it should. */
-static double asked_part(const struct report *report)
-{
-	double limits = (double)report->flags.limit * (double)report->flags.keys *
-	                (double)report->tally.asked_windows;
-
-	return limits > 0 ? (double)report->tally.asked / limits : 0;
-}
-
 /* In the windows that count. */
 static void print_demand(const struct report *report, FILE *out)
 {
@@ -217,7 +236,7 @@ static void print_demand(const struct report *report, FILE *out)
 	        "  asked        %15s  %.1f %% of the limits in %s windows; wanted: "
 	        "%" PRIu64 " %%%s\n",
 	        text_count(&a, tally->asked), 100 * asked_part(report),
-	        text_count(&b, tally->asked_windows), report->flags.demand_percent,
+	        text_count(&b, windows_that_count(tally)), report->flags.demand_percent,
 	        report->flags.moving ? ", moving between the nodes" : "");
 	fprintf(
 	    out,

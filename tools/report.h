@@ -20,12 +20,15 @@ enum verdict {
 	VERDICT_OVERSHOT, /* one did */
 	VERDICT_SHORT,    /* of a demand less was served than the bar */
 	VERDICT_UNPROVEN, /* some admissions fit no window, or the clock was set: it cannot
-	                     be told; or no window was counted that a demand was owed */
+	                     be told; or a demand was not made */
 };
 
 /* What a fleet has to serve of what it owes: of all, and of each window. */
 #define REPORT_BAR_MEAN 0.99
 #define REPORT_BAR_WORST 0.95
+
+/* What part of a demand has to be made, or the run says nothing of it. */
+#define REPORT_BAR_ASKED 0.9
 
 struct report {
 	struct fleet_flags flags;

@@ -127,7 +127,7 @@ demand() {
 		'0 < o["served_worst"] <= o["served_mean"] + 1e-6' \
 		'(o["verdict"] == "held") ==
 			(o["served_mean"] >= 0.99 and o["served_worst"] >= 0.95 and
-			o["clock_disagreements"] == 0)'
+			o["asked"] >= 0.9 * 1600 * (o["windows"] - 5) and o["clock_disagreements"] == 0)'
 }
 demand --nodes 2 --threads 1
 holds 'o["moving"] == 0'

@@ -171,6 +171,7 @@ static struct report with_demand(uint64_t served, double worst)
 	report.flags.demand_percent = 80;
 	report.flags.moving = 1;
 	report.flags.limit = 375; /* of two keys */
+	report.tally.windows = TALLY_LEARNING + 2;
 	report.tally.asked_windows = 2;
 	report.tally.asked = 1200;
 	report.tally.owed = 1000;
@@ -224,6 +225,24 @@ static void a_demand_of_which_no_window_counts_is_unproven(void **state)
 	assert_int_equal(report_verdict(&report), VERDICT_UNPROVEN);
 	assert_int_equal(report_status(&report), 1);
 	expect(report_table, &report, "UNPROVEN: the run ended before a window");
+}
+
+/* A machine that is too slow to ask shows nothing, however well it serves what it asked for. */
+static void a_demand_that_is_not_made_is_unproven(void **state)
+{
+	struct report least = with_demand(990, 0.95), less = least, rarely = least;
+
+	(void)state;
+	least.tally.asked = 1080; /* nine tenths of 80 % of 1,500 */
+	assert_int_equal(report_verdict(&least), VERDICT_HELD);
+	less.tally.asked = 1079;
+	assert_int_equal(report_verdict(&less), VERDICT_UNPROVEN);
+	assert_int_equal(report_status(&less), 1);
+	expect(report_table, &less,
+	       "UNPROVEN: 71.9 % of the limits were asked for, and 80 % were wanted. "
+	       "Set a lower --limit or fewer --nodes");
+	rarely.tally.windows++; /* in which no call was made */
+	assert_int_equal(report_verdict(&rarely), VERDICT_UNPROVEN);
 }
 
 static void who_has_no_demand_has_no_bar(void **state)
@@ -370,6 +389,7 @@ int main(void)
 		cmocka_unit_test(a_demand_that_is_served_exits_with_0),
 		cmocka_unit_test(a_demand_below_its_bar_exits_with_1),
 		cmocka_unit_test(a_demand_of_which_no_window_counts_is_unproven),
+		cmocka_unit_test(a_demand_that_is_not_made_is_unproven),
 		cmocka_unit_test(who_has_no_demand_has_no_bar),
 		cmocka_unit_test(the_object_is_one_line_that_has_every_field),
 		cmocka_unit_test(any_name_of_a_store_is_valid_in_the_object),
