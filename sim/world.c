@@ -100,8 +100,10 @@ static void settle(struct world *world, struct call *call, struct gale_answer an
 {
 	count(&world->nodes[call->node], answer);
 	call->answer = answer;
-	if (call->pending)
+	if (call->pending) {
 		answers_check_patience(world, call);
+		world->nodes[call->node].pending--;
+	}
 	call->pending = false;
 	trace(world, "node %u key %u cost %" PRIu64 ": %s, %s, in %" PRIu64 " ns",
 	      call->node, call->key, call->cost,
@@ -299,6 +301,7 @@ static void node_is_down(struct node *node)
 {
 	node->runtime = NULL;
 	node->port.life++;
+	node->pending = 0;
 	node->due_us = UINT64_MAX;
 	if (!test_allocator_is_balanced(&node->allocator))
 		world_fault(node->world, "node %u has kept memory", node->number);
@@ -364,10 +367,9 @@ void world_shut(struct world *world, uint32_t number)
 	check_metrics(node);
 	gale_runtime_close(node->runtime);
 	take_all_completions(node); /* pending asks are answered first */
-	for (size_t i = 0; i < world->call_count; i++)
-		if (world->calls[i]->pending && world->calls[i]->node == number &&
-		    world->calls[i]->life == node->port.life)
-			world_fault(world, "call %zu was not answered by the end", i);
+	if (node->pending > 0)
+		world_fault(world, "%u calls of node %u were not answered by the end",
+		            node->pending, number);
 	close_rest(node);
 	node_is_down(node);
 }
@@ -500,6 +502,7 @@ struct call *world_ask_only(struct world *world, uint32_t number, uint32_t seat,
 	answer = ask(node, seat, call);
 	if (answer.verdict == GALE_PENDING) {
 		call->pending = true;
+		node->pending++;
 		return call;
 	}
 	settle(world, call, answer);
@@ -513,6 +516,12 @@ struct call *world_ask(struct world *world, uint32_t number, uint32_t seat,
 
 	take_turns(&world->nodes[number]);
 	return call;
+}
+
+void world_forget(struct world *world, struct call *call)
+{
+	world->nodes[call->node].pending--;
+	call->pending = false;
 }
 
 /* ---- Time ------------------------------------------------------------------------ */

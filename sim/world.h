@@ -125,6 +125,7 @@ struct node {
 	bool strict;
 	bool changed; /* its limiter has plan.next */
 	/* In this life. */
+	uint32_t pending;  /* asks */
 	uint64_t allowed;  /* asks */
 	uint64_t denied;   /* asks */
 	uint64_t allows;   /* asks, from credit */
@@ -208,6 +209,8 @@ struct call *world_ask(struct world *world, uint32_t node, uint32_t seat, uint32
 /* The same, but the turns are left to a later ask, or to that instant. */
 struct call *world_ask_only(struct world *world, uint32_t node, uint32_t seat,
                             uint32_t key, uint64_t cost, uint64_t later_us);
+/* Its seat has left before it was answered: it never is. */
+void world_forget(struct world *world, struct call *call);
 /* The node takes turns until there is nothing to do. */
 void world_turns(struct world *world, uint32_t node);
 

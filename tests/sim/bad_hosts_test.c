@@ -26,7 +26,7 @@ static void a_seat_that_leaves_with_asks_pending(void **state)
 	stays = world_ask(&w, 0, 0, 0, 1);
 	gale_leave(w.nodes[0].seats[1]);
 	for (int i = 0; i < 20; i++)
-		gone[i]->pending = false; /* forgotten */
+		world_forget(&w, gone[i]);
 	assert_int_equal(gale_join(w.nodes[0].runtime, &w.nodes[0].seats[1]),
 	                 GALE_ERR_OK);
 	run_to(0, GALE_MILLIS(50));
