@@ -20,7 +20,8 @@
 # threads: models, simulations and the suite "single" have one, or watch one.  The suite "forks" begins processes
 # from a process with threads, which it does not bear.  "plain" is what no sanitizer bears.  clang checks
 # -Wthread-safety.
-# By default, what comes after gcc is built while its tests of servers wait, and tests are built
+# By default, what comes after gcc is built while its tests of servers wait; benchmarks, of which no
+# figure is judged, and what is installed are tried while the sanitizers' tests run; and tests are built
 # with -Dbrief=true: they have fewer rounds, seeds and seconds.  So that less is to be built, objects
 # have no types and variables for a debugger, and of tests those alone are optimised that take long
 # (meson.build).  What is installed goes into an empty prefix, where the README's program must compile
@@ -147,6 +148,28 @@ beneath() {
 	done
 }
 
+# aside NAME...: begins those of release and install that are named, with less of the processors: they
+# mostly wait.
+aside_is=
+aside() {
+	local name some=()
+	$brief && [ -z "$aside_is" ] || return 0
+	for name; do
+		case $name in release | install) some+=("$name") ;; esac
+	done
+	[ ${#some[@]} -gt 0 ] || return 0
+	(
+		renice -n 5 "$BASHPID" >/dev/null
+		for name in "${some[@]}"; do "test_$name"; done
+	) &
+	aside_is=$!
+}
+joined() { # NAME: waits until it is over, if it was begun aside; else false
+	case $1 in release | install) ;; *) return 1 ;; esac
+	[ -n "$aside_is" ] && wait "$aside_is"
+	[ -n "$aside_is" ]
+}
+
 # A kernel that takes 3 ms to begin a process and to end it, as where it is itself a guest's guest,
 # has no processor left for servers that wait.
 begins_slowly() {
@@ -271,20 +294,24 @@ build_asan() {
 		build asan '' gcc -Db_sanitize=address,undefined
 	fi
 }
-test_asan() {
+test_asan() { # NAME...: what comes after it
 	local which=(unit+model+fuzz+torture)
 	$brief || which=(unit+model+fuzz+sim+spec stores+tools alone torture)
-	build_asan && suites asan "${which[@]}"
+	build_asan || return
+	aside "$@"
+	suites asan "${which[@]}"
 }
 
 build_tsan() {
 	# shellcheck disable=SC2046 # options are words
 	build tsan "$($brief && echo 'unit torture but single')" clang -Db_sanitize=thread -Db_lundef=false $(light 0)
 }
-test_tsan() {
+test_tsan() { # NAME...: what comes after it
 	local which=(unit+torture)
 	$brief || which=(unit stores+tools alone torture)
-	build_tsan && suites tsan "${which[@]}"
+	build_tsan || return
+	aside "$@"
+	suites tsan "${which[@]}"
 }
 
 build_release() {
@@ -409,7 +436,7 @@ done
 while [ $# -gt 0 ]; do
 	name=$1
 	shift
-	"test_$name" "$@"
+	joined "$name" || "test_$name" "$@"
 done
 
 passed=$(count pass)
