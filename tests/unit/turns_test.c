@@ -515,7 +515,9 @@ static void threads_wait_at_once(bool still)
 
 	plan.still = still;
 	plan.mode = GALE_LEASED;
-	plan.lease = (struct gale_leasing){ .sizing = GALE_SIZE_FIXED, .batch = 1 };
+	plan.lease = (struct gale_leasing){ .sizing = GALE_SIZE_FIXED,
+		                            .batch = 1,
+		                            .patience_us = LONG_US };
 	open_idle(&h, &plan);
 	for (int i = 0; i < WAITERS; i++) {
 		waiters[i].house = &h;
