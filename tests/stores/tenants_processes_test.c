@@ -12,8 +12,16 @@
  * In two more the cost of a call is known afterwards: processes hold a bound, let it grow, and commit.  In
  * the second of these no process asks for the last tenant until half of the limit is used.
  *
+ * In all but the first, with each odd seed, processes evict by lot: they close a tenant or the whole
+ * budget, also under calls that run, and open it again later.  What a tenant has used stays used, and
+ * what it had in hand goes back: so the laws are the same as without evictions.
+ *
+ * In the last kind windows are of two seconds and turn. There calls may cost more than they hold, and
+ * processes pause by lot.  It judges the limit of each window alone.
+ *
  * A process mostly waits for round trips, and these take long where others have the machine.  So all
- * budgets of one kind run at the same time, each with processes and a board of its own.
+ * budgets of one kind run at the same time, each with processes and a board of its own; those of the last
+ * kind beside all the others.
  */
 #define _GNU_SOURCE
 #include <stdarg.h>
@@ -34,6 +42,7 @@
 #include "sim/random.h"
 #include "tests/support/both_servers.h"
 #include "tests/support/length.h"
+#include "tests/support/moment.h"
 #include "tests/support/must.h"
 
 #define PROCESSES LONG_OR_BRIEF(3, 2)
@@ -45,6 +54,14 @@
 #define COST_MOST 3
 #define HOLD_MOST 12 /* that a call has */
 #define LATE (TENANTS - 1)
+#define TURN_US GALE_SECONDS(2)
+#define TURN_LIMIT 40
+#define TURN_HOLD_MOST 4
+#define TURNS 256 /* windows, of those that turn: more than SECONDS have */
+#define FULL_TURNS LONG_OR_BRIEF(4, 1) /* that are used up, before it ends */
+#define PAUSE_US 3000                  /* at most */
+#define EVICT 24                       /* one in so many steps evicts */
+#define EVICT_ALL 8                    /* one in so many of these closes the budget */
 #define SEEDS LONG_OR_BRIEF(4, 1)
 #define SECONDS 240 /* a process that takes so long is ended */
 #define WITHIN GALE_SECONDS(10)
@@ -53,10 +70,15 @@
 static struct board {
 	pthread_barrier_t all;
 	_Atomic uint64_t used[TENANTS];
+	uint64_t first; /* the number of the window that was open at the start */
+	struct turn {
+		_Atomic uint64_t used;
+		_Atomic uint64_t over; /* of it: beyond what was held */
+	} turns[TURNS];
 } * boards;                 /* of all budgets that run; shared */
 static struct board *board; /* of this process, or the one that is judged */
 
-enum kind { ASKS, CHANGES, HOLDS, LATE_HOLDS };
+enum kind { ASKS, CHANGES, HOLDS, LATE_HOLDS, TURNING };
 
 /* A budget that runs, and its processes. */
 struct run {
@@ -70,46 +92,63 @@ struct run {
 
 static struct both_servers both;
 
+/* A call that runs; no units: none does. */
+struct call {
+	struct gale_tenant_held held;
+	struct gale_tenant *tenant; /* that it began with */
+	uint64_t window;            /* the number of the one that it is of */
+};
+
 struct node {
 	struct gale_runtime *runtime;
 	struct gale_store *store;
 	struct gale_budget *budget;
 	struct gale_seat *seat;
-	struct gale_tenant *tenants[TENANTS];
+	struct gale_tenant *tenants[TENANTS]; /* NULL: it was evicted */
 	struct gale_terms terms[TENANTS];
-	struct gale_tenant_held calls[TENANTS]; /* no units: none runs */
+	struct call calls[TENANTS];
 	struct chance chance;
 	enum kind kind;
+	uint64_t seed;
 };
 
 static const char *const names[TENANTS] = { "a", "b", "c" };
 
 /* ---- A process ----------------------------------------------------------------------- */
 
-static void open_budget(struct node *node, int which, uint64_t seed)
+static void open_budget(struct node *node)
 {
-	struct gale_budget_config budget = { .limit = LIMIT,
-		                             .window_us = GALE_DAYS(1),
-		                             .patience_us = WITHIN };
+	bool turns = node->kind == TURNING;
+	struct gale_budget_config budget = { .limit = turns ? TURN_LIMIT : LIMIT,
+		                             .window_us =
+		                                 turns ? TURN_US : GALE_DAYS(1),
+		                             .patience_us = WITHIN,
+		                             .store = node->store };
+	char name[32];
+
+	snprintf(name, sizeof(name), "b%u.%u", (unsigned)node->seed,
+	         (unsigned)node->kind);
+	budget.name = name;
+	must(gale_budget_open(node->runtime, &budget, &node->budget) == GALE_ERR_OK);
+}
+
+static void open_node(struct node *node, int which)
+{
 	struct gale_store_config store = { .url = both.urls[which],
 		                           .quarantine_us = 1 };
 	struct gale_config config = { .shards = 1 };
-	char name[32];
 
-	snprintf(name, sizeof(name), "b%u.%u", (unsigned)seed, (unsigned)node->kind);
-	budget.name = name;
 	must(gale_runtime_open(&config, &node->runtime) == GALE_ERR_OK);
 	must(gale_store_open(node->runtime, &store, &node->store) == GALE_ERR_OK);
-	budget.store = node->store;
-	must(gale_budget_open(node->runtime, &budget, &node->budget) == GALE_ERR_OK);
 	must(gale_join(node->runtime, &node->seat) == GALE_ERR_OK);
+	open_budget(node);
 }
 
 /* The same terms in each process, as they follow from the seed.  By weight the shy one's share would
  * be less than its guarantee. */
-static void open_tenants(struct node *node, uint64_t seed)
+static void choose_terms(struct node *node)
 {
-	struct chance chance = { seed };
+	struct chance chance = { node->seed };
 	bool changes = node->kind == CHANGES;
 
 	for (size_t i = 0; i < TENANTS; i++) {
@@ -121,31 +160,112 @@ static void open_tenants(struct node *node, uint64_t seed)
 		if (changes && i == SHY)
 			terms.guarantee = GUARANTEE;
 		node->terms[i] = terms;
+	}
+}
+
+/* Opened again, if it was evicted. */
+static struct gale_tenant *tenant_of(struct node *node, size_t i)
+{
+	if (!node->tenants[i])
 		must(gale_tenant_open(node->budget, &node->terms[i],
 		                      &node->tenants[i]) == GALE_ERR_OK);
+	return node->tenants[i];
+}
+
+/* Its call may run on. */
+static void evict(struct node *node, size_t i)
+{
+	if (node->tenants[i])
+		gale_tenant_close(node->tenants[i]);
+	node->tenants[i] = NULL;
+}
+
+static void evict_all(struct node *node)
+{
+	gale_budget_close(node->budget);
+	for (size_t i = 0; i < TENANTS; i++)
+		evict(node, i);
+}
+
+static bool evicts(const struct node *node)
+{
+	return node->kind != ASKS && node->seed % 2 == 1;
+}
+
+/* Of the tenants from there on. */
+static void evict_by_lot(struct node *node, size_t first)
+{
+	if (!evicts(node) || !chance_one_in(&node->chance, EVICT))
+		return;
+	if (chance_one_in(&node->chance, EVICT_ALL)) {
+		evict_all(node);
+		open_budget(node);
+	} else {
+		evict(node, chance_between(&node->chance, first, TENANTS - 1));
 	}
 }
 
 static void close_node(struct node *node)
 {
 	gale_leave(node->seat);
-	for (size_t i = 0; i < TENANTS; i++)
-		gale_tenant_close(node->tenants[i]);
-	gale_budget_close(node->budget);
+	evict_all(node);
 	gale_store_close(node->store);
 	gale_runtime_close(node->runtime);
 }
 
+/* Of an admission that began and ended in one window, that window: it is none where it lies across a
+ * boundary, and may be of either. */
+#define NO_WINDOW UINT64_MAX
+
+static uint64_t window_now(void)
+{
+	return wall_us() / TURN_US - board->first;
+}
+
+static struct turn *turn_of(const struct call *call)
+{
+	must(call->window < TURNS);
+	return &board->turns[call->window];
+}
+
+/* What is held of a tenant that was evicted goes back all the same, and it owes nothing. */
 static void end_call(struct node *node, size_t i, uint64_t cost)
 {
-	must(gale_tenant_commit(node->seat, &node->calls[i], cost) == GALE_ERR_OK);
+	struct call *call = &node->calls[i];
+	uint64_t units = call->held.units;
+	enum gale_err err = gale_tenant_commit(node->seat, &call->held, cost);
+
+	must(err == (call->tenant == node->tenants[i] ? GALE_ERR_OK : GALE_ERR_TENANT));
+	must(call->held.units == 0);
 	(void)add_relaxed(&board->used[i], cost);
+	if (node->kind != TURNING || call->window == NO_WINDOW)
+		return;
+	(void)add_relaxed(&turn_of(call)->used, cost);
+	if (cost > units)
+		(void)add_relaxed(&turn_of(call)->over, cost - units);
 }
 
 static struct gale_answer begin_call(struct node *node, size_t i, uint64_t bound)
 {
-	return gale_tenant_hold(node->seat, node->tenants[i], bound, &node->calls[i],
-	                        WITHIN);
+	struct call *call = &node->calls[i];
+	uint64_t window = window_now();
+	struct gale_answer answer;
+
+	call->tenant = tenant_of(node, i);
+	answer = gale_tenant_hold(node->seat, call->tenant, bound, &call->held, WITHIN);
+	call->window = window_now() == window ? window : NO_WINDOW;
+	return answer;
+}
+
+/* A hold that grows in another window has units of both. */
+static void grow_call(struct node *node, size_t i, uint64_t more)
+{
+	struct call *call = &node->calls[i];
+	bool grows = gale_tenant_grow(node->seat, &call->held, more, WITHIN).verdict ==
+	             GALE_ALLOW;
+
+	if (grows && window_now() != call->window)
+		call->window = NO_WINDOW;
 }
 
 /* Of a call that is held, the cost is one unit at least. */
@@ -159,7 +279,7 @@ static struct gale_answer ask(struct node *node, size_t i, uint64_t cost)
 			end_call(node, i, chance_between(&node->chance, 1, cost));
 		return answer;
 	}
-	answer = gale_tenant_wait(node->seat, node->tenants[i], cost, WITHIN);
+	answer = gale_tenant_wait(node->seat, tenant_of(node, i), cost, WITHIN);
 	if (answer.verdict == GALE_ALLOW)
 		(void)add_relaxed(&board->used[i], cost);
 	return answer;
@@ -228,7 +348,7 @@ static void change_terms(struct node *node)
 	                 : terms->guarantee + chance_between(&node->chance, 1, LIMIT);
 	if (terms->cap > LIMIT)
 		terms->cap = LIMIT;
-	must(gale_tenant_set_terms(node->tenants[i], terms) == GALE_ERR_OK);
+	must(gale_tenant_set_terms(tenant_of(node, i), terms) == GALE_ERR_OK);
 }
 
 /* Not for the shy one.  All may be held up by their caps until a process changes them: this one does so
@@ -240,33 +360,73 @@ static void spend_while_terms_change(struct node *node)
 
 		if (chance_one_in(&node->chance, 16))
 			change_terms(node);
+		evict_by_lot(node, SHY);
 		(void)ask(node, i, chance_between(&node->chance, 1, COST_MOST));
 	}
+}
+
+static void end_calls(struct node *node)
+{
+	for (size_t i = 0; i < TENANTS; i++)
+		if (node->calls[i].held.units > 0)
+			end_call(node, i,
+			         chance_between(&node->chance, 0,
+			                        node->calls[i].held.units));
+}
+
+/* A call that holds at most so much, and costs at most so many times what it holds. */
+static void step_call(struct node *node, size_t i, uint64_t most, uint64_t times)
+{
+	struct chance *c = &node->chance;
+	struct gale_tenant_held *held = &node->calls[i].held;
+
+	if (held->units == 0)
+		(void)begin_call(node, i, chance_between(c, 1, most));
+	else if (chance_one_in(c, 3) && held->units < most &&
+	         node->calls[i].tenant == node->tenants[i])
+		grow_call(node, i, chance_between(c, 1, most - held->units));
+	else
+		end_call(node, i, chance_between(c, 0, times * held->units));
 }
 
 /* A call of each tenant runs at most; of all together, less than a quarter of the limit.  The rest of a
  * hold goes back into what this process has in hand. */
 static void spend_by_holds(struct node *node)
 {
-	struct chance *c = &node->chance;
-
 	while (used_by_all() < LIMIT / 4 * 3) {
 		bool is_late = node->kind == LATE_HOLDS && !half_is_used(NULL);
-		size_t i = chance_below(c, TENANTS - is_late);
-		struct gale_tenant_held *call = &node->calls[i];
 
-		if (call->units == 0)
-			(void)begin_call(node, i, chance_between(c, 1, HOLD_MOST));
-		else if (chance_one_in(c, 3) && call->units < HOLD_MOST)
-			(void)gale_tenant_grow(
-			    node->seat, call,
-			    chance_between(c, 1, HOLD_MOST - call->units), WITHIN);
-		else
-			end_call(node, i, chance_between(c, 0, call->units));
+		evict_by_lot(node, 0);
+		step_call(node, chance_below(&node->chance, TENANTS - is_late),
+		          HOLD_MOST, 1);
 	}
-	for (size_t i = 0; i < TENANTS; i++)
-		if (node->calls[i].units > 0)
-			end_call(node, i, chance_between(c, 0, node->calls[i].units));
+	end_calls(node);
+}
+
+static bool is_used_up(const struct turn *turn)
+{
+	return load_relaxed(&turn->used) - load_relaxed(&turn->over) >= TURN_LIMIT / 2;
+}
+
+static uint64_t full_turns(void)
+{
+	uint64_t now = window_now(), full = 0;
+
+	for (uint64_t i = 0; i < now; i++)
+		full += is_used_up(&board->turns[i]);
+	return full;
+}
+
+static void spend_turn_by_turn(struct node *node)
+{
+	while (full_turns() < FULL_TURNS) {
+		evict_by_lot(node, 0);
+		step_call(node, chance_below(&node->chance, TENANTS), TURN_HOLD_MOST,
+		          2);
+		if (chance_one_in(&node->chance, 8))
+			nap(chance_below(&node->chance, PAUSE_US));
+	}
+	end_calls(node);
 }
 
 static bool is_spent(const struct gale_answer *answer)
@@ -293,13 +453,24 @@ static void spend_all(struct node *node, size_t first)
 }
 
 /* A change, even to the same terms, makes this process forget what it was refused. */
+static void set_terms(struct node *node, size_t i)
+{
+	must(gale_tenant_set_terms(tenant_of(node, i), &node->terms[i]) == GALE_ERR_OK);
+}
+
 static void calm_terms(struct node *node)
 {
 	for (size_t i = SHY + 1; i < TENANTS; i++) {
 		node->terms[i].cap = node->terms[i].guarantee = 0;
-		must(gale_tenant_set_terms(node->tenants[i], &node->terms[i]) ==
-		     GALE_ERR_OK);
+		set_terms(node, i);
 	}
+}
+
+static void spend_all_anew(struct node *node)
+{
+	for (size_t i = 0; i < TENANTS; i++)
+		set_terms(node, i);
+	spend_all(node, 0);
 }
 
 static void wait_for_all(void)
@@ -338,27 +509,52 @@ static bool finds_its_guarantee(struct node *node)
 	return true;
 }
 
+/* T3: what evicted tenants had in hand is on its way to the server, and is refused until it is there.
+ * If it is lost, this process is ended.  What is there twice is found when the rest has come. */
+static void spend_what_comes_back(struct node *node)
+{
+	while (used_by_all() < LIMIT - TENANTS)
+		spend_all_anew(node);
+	wait_for_all();
+	spend_all_anew(node);
+}
+
+static bool spend(struct node *node, unsigned who)
+{
+	bool holds = true;
+
+	be_present(node);
+	if (node->kind == HOLDS || node->kind == LATE_HOLDS)
+		spend_by_holds(node);
+	if (node->kind == CHANGES) {
+		spend_while_terms_change(node);
+		wait_for_all();
+		spend_under_calm_terms(node);
+		holds = who != 0 || finds_its_guarantee(node);
+		wait_for_all();
+	}
+	spend_all(node, 0);
+	if (evicts(node))
+		spend_what_comes_back(node);
+	return holds;
+}
+
 static int live(int which, uint64_t seed, enum kind kind, unsigned who)
 {
-	struct node node = { .chance = { seed * PROCESSES + who }, .kind = kind };
+	struct node node = { .chance = { seed * PROCESSES + who },
+		             .kind = kind,
+		             .seed = seed };
 	bool holds = true;
 
 	alarm(SECONDS);
-	if (who == PROCESSES - 1)
+	if (who == PROCESSES - 1 && kind != TURNING)
 		wait_until(some_is_used, NULL);
-	open_budget(&node, which, seed);
-	open_tenants(&node, seed);
-	be_present(&node);
-	if (kind >= HOLDS)
-		spend_by_holds(&node);
-	if (kind == CHANGES) {
-		spend_while_terms_change(&node);
-		wait_for_all();
-		spend_under_calm_terms(&node);
-		holds = who != 0 || finds_its_guarantee(&node);
-		wait_for_all();
-	}
-	spend_all(&node, 0);
+	open_node(&node, which);
+	choose_terms(&node);
+	if (kind == TURNING)
+		spend_turn_by_turn(&node);
+	else
+		holds = spend(&node, who);
 	wait_for_all(); /* what is given back, nobody gets any more */
 	close_node(&node);
 	return holds ? 0 : 1;
@@ -371,6 +567,8 @@ static void start(struct run *run)
 	board = run->board;
 	for (size_t i = 0; i < TENANTS; i++)
 		store_relaxed(&board->used[i], 0);
+	memset(board->turns, 0, sizeof(board->turns));
+	board->first = wall_us() / TURN_US;
 	for (unsigned who = 0; who < PROCESSES; who++) {
 		run->children[who] = fork();
 		must(run->children[who] >= 0);
@@ -405,35 +603,46 @@ static void check_limit(const struct run *run)
 		         (int)run->seed, (int)used_by_all(), LIMIT);
 }
 
-/* No process is left behind, whatever is found. */
-static void run_all(enum kind kind, void (*judge)(uint64_t seed))
+static void start_all(struct run runs[RUNS], struct board *first, enum kind kind)
 {
-	struct run runs[RUNS];
-	bool well[RUNS];
-
 	for (size_t i = 0; i < RUNS; i++) {
 		runs[i] = (struct run){ .which = (int)(i % BOTH),
 			                .seed = i / BOTH + 1,
 			                .kind = kind,
-			                .board = &boards[i] };
+			                .board = &first[i] };
 		start(&runs[i]);
 	}
+}
+
+/* No process is left behind, whatever is found. */
+static void end_all(struct run runs[RUNS], void (*judge)(const struct run *run))
+{
+	bool well[RUNS];
+
 	for (size_t i = 0; i < RUNS; i++)
 		well[i] = ends_well(&runs[i]);
 	for (size_t i = 0; i < RUNS; i++) {
 		board = runs[i].board;
 		assert_true(well[i]);
-		check_limit(&runs[i]);
-		judge(runs[i].seed);
+		judge(&runs[i]);
 	}
 }
 
-/* T4, and of the smallest to the largest for its weight 0.99. */
-static void check_weights(uint64_t seed)
+static void run_all(enum kind kind, void (*judge)(const struct run *run))
 {
-	struct chance chance = { seed };
+	struct run runs[RUNS];
+
+	start_all(runs, boards, kind);
+	end_all(runs, judge);
+}
+
+/* T4, and of the smallest to the largest for its weight 0.99. */
+static void check_weights(const struct run *run)
+{
+	struct chance chance = { run->seed };
 	double least = LIMIT, most = 0, dearest = 0;
 
+	check_limit(run);
 	for (size_t i = 0; i < TENANTS; i++) {
 		uint64_t weight = chance_between(&chance, 1, 4);
 		double part = (double)load_relaxed(&board->used[i]) / (double)weight;
@@ -453,15 +662,10 @@ static void tenants_of_processes_get_by_weight(void **state)
 }
 
 /* The guarantee is what a process looks for itself. */
-static void check_nothing(uint64_t seed)
-{
-	(void)seed;
-}
-
 static void terms_that_processes_change_hold(void **state)
 {
 	(void)state;
-	run_all(CHANGES, check_nothing);
+	run_all(CHANGES, check_limit);
 }
 
 /* T4: what is known afterwards is as fair. */
@@ -472,11 +676,12 @@ static void costs_that_are_known_afterwards_are_fair(void **state)
 }
 
 /* Of what it has missed nothing is made up for. */
-static void check_late(uint64_t seed)
+static void check_late(const struct run *run)
 {
-	struct chance chance = { seed };
+	struct chance chance = { run->seed };
 	double parts[TENANTS], weights[TENANTS];
 
+	check_limit(run);
 	for (size_t i = 0; i < TENANTS; i++) {
 		weights[i] = (double)chance_between(&chance, 1, 4);
 		parts[i] = (double)load_relaxed(&board->used[i]) / weights[i];
@@ -492,16 +697,39 @@ static void who_comes_late_gains_nothing_by_it(void **state)
 	run_all(LATE_HOLDS, check_late);
 }
 
+/* T1: beyond the limit, only what calls have cost beyond their holds. */
+static void check_turns(const struct run *run)
+{
+	for (uint64_t i = 0; i < TURNS; i++) {
+		uint64_t used = load_relaxed(&board->turns[i].used);
+		uint64_t over = load_relaxed(&board->turns[i].over);
+
+		if (used > TURN_LIMIT + over)
+			fail_msg("server %d, seed %d, window %d: %d of %d and %d",
+			         run->which, (int)run->seed, (int)i, (int)used,
+			         TURN_LIMIT, (int)over);
+	}
+}
+
+/* It takes some windows of time, so it runs beside all other cases. */
+static struct run turning[RUNS];
+
+static void no_window_has_more_though_tenants_are_evicted(void **state)
+{
+	(void)state;
+	end_all(turning, check_turns);
+}
+
 static void open_boards(void)
 {
 	pthread_barrierattr_t shared;
 
-	boards = mmap(NULL, RUNS * sizeof(*boards), PROT_READ | PROT_WRITE,
+	boards = mmap(NULL, 2 * RUNS * sizeof(*boards), PROT_READ | PROT_WRITE,
 	              MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	must(boards != MAP_FAILED);
 	must(pthread_barrierattr_init(&shared) == 0);
 	must(pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED) == 0);
-	for (size_t i = 0; i < RUNS; i++)
+	for (size_t i = 0; i < 2 * RUNS; i++)
 		must(pthread_barrier_init(&boards[i].all, &shared, PROCESSES) == 0);
 }
 
@@ -512,11 +740,13 @@ int main(void)
 		cmocka_unit_test(terms_that_processes_change_hold),
 		cmocka_unit_test(costs_that_are_known_afterwards_are_fair),
 		cmocka_unit_test(who_comes_late_gains_nothing_by_it),
+		cmocka_unit_test(no_window_has_more_though_tenants_are_evicted),
 	};
 	int failed;
 
 	open_boards();
 	both_servers_start(&both);
+	start_all(turning, &boards[RUNS], TURNING);
 	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	both_servers_stop(&both);
 	return failed;
