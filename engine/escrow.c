@@ -494,13 +494,16 @@ static uint64_t kept_for(const struct escrow *escrow,
 	return lesser(escrow->kept, lesser(cost, promise_of(escrow, tenant)));
 }
 
-/* From the root down.  An ask for which the node may borrow is judged with so much more.  TREE-2 */
+/* From the root down.  An ask for which the node may borrow is judged with so much more.  TREE-2
+ * Below a node that owes, an ask is admitted only what is kept for its guarantee.  TREE-6 */
 static enum verdict judge(struct escrow *escrow, uint32_t number, uint64_t cost)
 {
 	struct escrow_tenant *tenant = &escrow->tenants[number];
 	uint64_t beyond = cost - kept_for(escrow, tenant, cost);
 	enum verdict above = OWN, here;
 
+	if (tenant->debt > 0) /* ESCROW-5 */
+		return NO;
 	if (escrow->above && beyond > 0)
 		above = judge(escrow->above, escrow->place, beyond);
 	if (above == NO)
@@ -574,6 +577,21 @@ static void pay(struct escrow *escrow, uint32_t number)
 	tenant->debt -= escrow_ask_ahead(escrow, number, tenant->debt);
 }
 
+/* Of calls of before the node had tenants: it counts as what it used then.  TREE-6 */
+static void pay_for_node(struct escrow *escrow)
+{
+	struct escrow_tenant *node = &escrow->above->tenants[escrow->place];
+	uint64_t units;
+
+	if (node->debt == 0)
+		return;
+	units = escrow_ask_ahead(escrow->above, escrow->place, node->debt);
+	node->debt -= units;
+	escrow->used += units; /* TREE-1 */
+	escrow->absent += units;
+	escrow->settled = false;
+}
+
 /* Keeps units of the node's share for tenants whose guarantees are not used.  TREE-3 */
 static void keep(struct escrow *escrow)
 {
@@ -602,6 +620,7 @@ static void be_seen(struct escrow *escrow, uint32_t number, uint64_t now_us)
 	if (!escrow->above)
 		return;
 	keep(escrow);
+	pay_for_node(escrow);
 	limit_to(escrow, limit_below(escrow->above, escrow->place));
 }
 
@@ -647,7 +666,7 @@ struct escrow_answer escrow_ask(struct escrow *escrow, uint32_t number, uint64_t
 	answer.reset_us = escrow->window + escrow->set.period_us - escrow->now_us;
 	if (cost > escrow_most(escrow, number))
 		answer.retry_us = GALE_NEVER;
-	else if (tenant->debt == 0)
+	else
 		verdict = judge(escrow, number, cost);
 	answer.admitted = verdict != NO;
 	answer.lent = verdict == LENT;
@@ -716,8 +735,14 @@ void escrow_debit(struct escrow *escrow, uint32_t number, uint64_t units,
 	if (window != escrow->window || tenant->window != window)
 		return;
 	tenant->debt = lesser(tenant->debt + units, GALE_UNITS_MAX);
-	if (tenant->list == ESCROW_PRESENT)
+	if (tenant->list != ESCROW_PRESENT)
+		return;
+	if (!tenant->below) {
 		pay(escrow, number);
+	} else if (tenant->below->window == window) {
+		pay_for_node(tenant->below);
+		limit_to(tenant->below, limit_below(escrow, number));
+	}
 }
 
 uint64_t escrow_used(const struct escrow *escrow, uint32_t number)

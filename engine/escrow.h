@@ -28,7 +28,7 @@
  *             has less than its share, since its asks cost more than was left, has as much more
  *             in the next window, up to the cost of such an ask.  (T4)
  *   ESCROW-5  A tenant that owes units of a window is admitted nothing in it, and has nothing
- *             ahead.  The rest of its share pays first.
+ *             ahead.  The rest of its share pays first.  Of a node: TREE-6.
  *
  * An ask takes the same time for any number of tenants, and divides nothing while the level
  * stays.  Only the level takes longer, when it has to be found anew: it looks at each tenant that

@@ -24,6 +24,9 @@
  *   TREE-4  A node is present while something below it asks, and no longer.  (T3)
  *   TREE-5  What asks below were refused, their node was refused: it is owed what they left, all
  *           together.  (T4)
+ *   TREE-6  A node owes what its calls have cost beyond their holds, also those from before it had
+ *           tenants.  Its share pays that first, but for what it keeps for guarantees (TREE-3); until
+ *           then those below get nothing else.
  *
  * Threads   Pure: one at a time for a tree.
  */

@@ -433,8 +433,10 @@ void escrowed_settle(struct gale_seat *seat, struct gale_tenant *tenant,
 	latch_take(&budget->lock);
 	go_on_to(tenant, utc_us(budget, seat_look(seat)));
 	give_back(tenant, back, window);
-	if (over > 0 && is_there(tenant) && !tenant->locked.below) {
+	if (over > 0 && is_there(tenant)) {
 		empty_purse(tenant);
+		if (tenant->locked.below)
+			escrowed_empty_all(tenant->locked.below); /* TREE-6 */
 		escrow_debit(&tenant->locked.family->escrow, tenant->locked.number,
 		             over, window);
 	}

@@ -433,7 +433,7 @@ mutant engine/escrow.c 'who was not there is owed a share' \
 mutant engine/escrow.c 'who comes back has what it has missed (T4)' \
 	'	if (tenant->refused == 0 || tenant->came_us > escrow->window)' '	if (tenant->came_us > escrow->window) return due - lesser(due, tenant->spent); else if (tenant->refused == 0)' tenants
 mutant engine/escrow.c 'a tenant that owes units is admitted (ESCROW-5)' \
-	'else if (tenant->debt == 0)' 'else' tenants
+	'if (tenant->debt > 0) /* ESCROW-5 */' 'if (tenant->debt > GALE_UNITS_MAX)' tenants
 mutant engine/escrow.c 'a window that is over is debited (ESCROW-5)' \
 	'if (window != escrow->window || tenant->window != window)' 'if (window > escrow->window)' tenants
 mutant face/escrowed.c 'what a hold does not need is lost (TENANT-7)' \
@@ -490,6 +490,12 @@ mutant engine/escrow.c 'a node is absent though something below it asks (TREE-4)
 	'be_seen(escrow->above, escrow->place, now_us);' 'go_on(escrow->above, now_us);' tenants
 mutant engine/escrow.c 'a node is owed nothing of what those below left (TREE-5)' \
 	'for (; escrow && more > 0; number' 'for (; escrow && more > 0; more = 0, number' tenants
+mutant engine/escrow.c 'what a node owes is not paid (TREE-6)' \
+	'	pay_for_node(escrow);' '	if (0) pay_for_node(escrow);' tenants
+mutant engine/escrow.c 'what a node owes is paid from what it keeps for guarantees (TREE-6)' \
+	'	keep(escrow);' '	pay_for_node(escrow); keep(escrow);' tenants
+mutant face/escrowed.c 'those below a tenant that owes have units ahead (TREE-6)' \
+	'escrowed_empty_all(tenant->locked.below); /* TREE-6 */' '(void)0;' tenants
 mutant face/escrowed.c 'a tenant is absent though one below it lives from its purse (TREE-4)' \
 	'return escrow_anybody(&tenant->locked.below->escrow);' 'return false;' tenants
 mutant face/tenants.c 'a purse is left to those below one that is closed (TENANT-5)' \

@@ -288,7 +288,20 @@ static void change(struct world *world, uint64_t *seed)
 		(void)escrow_change(&world->orgs[org], user, &terms);
 }
 
-/* TREE-1, TREE-2, though terms change; what is admitted is counted apart. */
+/* Of calls from before it had users, or of one below it. */
+static void debit(struct world *world, uint64_t *seed)
+{
+	uint32_t org = (uint32_t)lot(seed, ORGS);
+	uint64_t units = lot(seed, world->root.set.limit / 4);
+
+	if (lot(seed, 2))
+		escrow_debit(&world->root, org, units, world->root.window);
+	else
+		escrow_debit(&world->orgs[org], (uint32_t)lot(seed, USERS), units,
+		             world->root.window);
+}
+
+/* TREE-1, TREE-2, TREE-6, though terms change; what is admitted is counted apart. */
 static void what_is_drawn_by_lot_keeps_the_limit(void **state)
 {
 	(void)state;
@@ -306,6 +319,8 @@ static void what_is_drawn_by_lot_keeps_the_limit(void **state)
 			window = world.now_us / PERIOD_US;
 			if (lot(&seed, 20) == 0)
 				change(&world, &seed);
+			if (number % 2 && lot(&seed, 10) == 0)
+				debit(&world, &seed);
 			if (ask(&world, (uint32_t)lot(&seed, ORGS),
 			        (uint32_t)lot(&seed, USERS), cost))
 				got += cost;
@@ -438,6 +453,66 @@ static void what_a_large_cost_leaves_is_owed_at_each_level(void **state)
 	assert_in_range(small[1], 300, 600);
 }
 
+/* TREE-6: of 50 a node owes 30 from before it had users.  What it keeps for the guarantee of one comes
+ * first, and the other one gets what is left then. */
+static void what_a_node_owes_is_paid_before_those_below_get_more(void **state)
+{
+	const struct escrow_terms orgs[ORGS] = { { 10, 1000, 1 }, plain(1), plain(1) };
+	struct world world;
+	uint64_t window;
+
+	(void)state;
+	open_world(&world, 100, orgs);
+	assert_int_equal(add(&world.orgs[0], (struct escrow_terms){ 10, 1000, 1 }),
+	                 FAIR_GOOD);
+	assert_int_equal(add(&world.orgs[0], plain(1)), FAIR_GOOD);
+	assert_int_equal(add(&world.orgs[1], plain(1)), FAIR_GOOD);
+	assert_true(ask(&world, 1, 0, 1));
+	assert_true(ask(&world, 0, 0, 1));
+	assert_true(ask(&world, 0, 1, 1));
+	window = world.root.window;
+	escrow_debit(&world.root, 0, 30, window);
+	check(&world);
+	assert_int_equal(escrow_used(&world.root, 0), 1 + 10 + 30);
+	escrow_debit(&world.root, 0, 30, window);
+	check(&world);
+	assert_int_equal(escrow_used(&world.root, 0), 55);
+	for (int i = 1; i < 10; i++) {
+		assert_false(ask(&world, 0, 1, 1));
+		assert_true(ask(&world, 0, 0, 1));
+	}
+	assert_false(ask(&world, 0, 0, 1));
+	check(&world);
+	while (ask(&world, 1, 0, 1))
+		continue;
+	assert_int_equal(world.root.used, 100);
+}
+
+/* TREE-6, TREE-3: a node owes 45 when its share is used.  One below it comes when others have left 49: its
+ * guarantee is kept first. */
+static void who_comes_below_a_node_that_owes_has_its_guarantee(void **state)
+{
+	const struct escrow_terms orgs[ORGS] = { { 10, 1000, 1 }, plain(1), plain(1) };
+	struct world world;
+
+	(void)state;
+	open_world(&world, 100, orgs);
+	assert_int_equal(add(&world.orgs[0], (struct escrow_terms){ 10, 1000, 1 }),
+	                 FAIR_GOOD);
+	assert_int_equal(add(&world.orgs[0], plain(1)), FAIR_GOOD);
+	assert_int_equal(add(&world.orgs[1], plain(1)), FAIR_GOOD);
+	assert_true(ask(&world, 1, 0, 1));
+	while (escrow_used(&world.root, 0) < 50)
+		assert_true(ask(&world, 0, 1, 1));
+	escrow_debit(&world.root, 0, 45, world.root.window);
+	world.now_us += RELEASE_US;
+	for (int i = 0; i < 10; i++)
+		assert_true(ask(&world, 0, 0, 1));
+	assert_false(ask(&world, 0, 0, 1));
+	check(&world);
+	assert_int_equal(world.root.used, 100);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -452,6 +527,8 @@ int main(void)
 		cmocka_unit_test(who_asks_all_the_time_gets_its_part_of_the_tree),
 		cmocka_unit_test(a_guarantee_by_lot_is_there_whenever_it_is_asked_for),
 		cmocka_unit_test(what_a_large_cost_leaves_is_owed_at_each_level),
+		cmocka_unit_test(what_a_node_owes_is_paid_before_those_below_get_more),
+		cmocka_unit_test(who_comes_below_a_node_that_owes_has_its_guarantee),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

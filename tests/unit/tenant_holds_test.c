@@ -553,22 +553,71 @@ static void a_budget_is_closed_under_a_hold(void **state)
 	met(gale_tenant_commit(s.house.seat, &held, 5), GALE_ERR_HOLD);
 }
 
+static struct gale_tenant *child_of(struct gale_tenant *parent)
+{
+	struct gale_terms terms = { .weight = 1, .parent = parent };
+	struct gale_tenant *child;
+
+	must(gale_tenant_open(s.budget, &terms, &child) == GALE_ERR_OK);
+	return child;
+}
+
 /* Tenants below it can use the units that its hold gives back. */
 static void a_tenant_with_a_hold_gets_tenants_of_its_own(void **state)
 {
-	struct gale_terms terms = { .weight = 1, .parent = s.a };
 	struct gale_tenant_held held, above;
 	struct gale_tenant *child;
 
 	(void)state;
 	is_told(hold(s.a, 50, &held), GALE_ALLOW, GALE_WHY_OWN);
 	is_told(hold(s.a, 10, &above), GALE_ALLOW, GALE_WHY_OWN);
-	must(gale_tenant_open(s.budget, &terms, &child) == GALE_ERR_OK);
+	child = child_of(s.a);
 	is_told(grow(&held, 1), GALE_DENY, GALE_WHY_BAD_ASK);
 	commit(&held, 20);
 	commit(&above, 30);
-	assert_int_equal(used_by(s.a), 30);
-	assert_int_equal(left_of(s.house.seat, child), 70);
+	assert_int_equal(used_by(s.a), 50);
+	assert_int_equal(left_of(s.house.seat, child), 50);
+	gale_tenant_close(child);
+}
+
+/* Its share pays it before its tenants get more: also with what they had in their purses. */
+static void a_tenant_that_gets_tenants_owes_what_its_calls_cost(void **state)
+{
+	struct gale_tenant_held held;
+	struct gale_tenant *child;
+
+	(void)state;
+	be_present();
+	is_told(hold(s.a, 10, &held), GALE_ALLOW, GALE_WHY_OWN);
+	child = child_of(s.a);
+	is_told(gale_tenant_ask(s.house.seat, child, 1), GALE_ALLOW, GALE_WHY_OWN);
+	commit(&held, 30);
+	assert_int_equal(used_by(s.a), 31);
+	assert_int_equal(left_of(s.house.seat, child), 19);
+	assert_int_equal(left_of(s.house.seat, s.b), 50);
+	gale_tenant_close(child);
+}
+
+static void a_debt_stays_with_a_tenant_that_gets_tenants(void **state)
+{
+	struct gale_tenant_held held;
+	struct gale_tenant *child;
+
+	(void)state;
+	be_present();
+	is_told(hold(s.a, 10, &held), GALE_ALLOW, GALE_WHY_OWN);
+	commit(&held, 80);
+	assert_int_equal(used_by(s.a), 50);
+	child = child_of(s.a);
+	is_told(gale_tenant_ask(s.house.seat, child, 1), GALE_DENY, GALE_WHY_OTHERS);
+	assert_int_equal(used_by(s.a), 50);
+	test_clock_advance(&s.house.clock, WINDOW_US / 8); /* b is absent by then */
+	assert_int_equal(left_of(s.house.seat, child), 20);
+	assert_int_equal(used_by(s.a), 100);
+	test_clock_advance(&s.house.clock, WINDOW_US); /* and is over */
+	is_told(gale_tenant_ask(s.house.seat, s.b, 1), GALE_ALLOW, GALE_WHY_OWN);
+	is_told(gale_tenant_ask(s.house.seat, child, 1), GALE_ALLOW, GALE_WHY_OWN);
+	assert_int_equal(left_of(s.house.seat, child), 49);
 	gale_tenant_close(child);
 }
 
@@ -815,6 +864,8 @@ int main(void)
 		CASE(an_organisation_is_closed_under_a_users_hold),
 		CASE(a_budget_is_closed_under_a_hold),
 		CASE(a_tenant_with_a_hold_gets_tenants_of_its_own),
+		CASE(a_tenant_that_gets_tenants_owes_what_its_calls_cost),
+		CASE(a_debt_stays_with_a_tenant_that_gets_tenants),
 		CASE(the_limit_is_lowered_under_a_hold),
 		CASE(terms_out_of_range_change_nothing),
 		CASE(another_seat_settles_a_hold),
