@@ -19,6 +19,7 @@
 #define SLOW_ONE_IN 20
 #define SLOW 8
 #define CALLS 2 /* that may take: so long a node is cut off  (FUND-8) */
+#define TRIES 3 /* of a stake that leaves */
 
 static uint64_t window_of(const struct pond *pond)
 {
@@ -173,23 +174,27 @@ static mono clock_of(const struct pond *pond, const struct pond_node *node)
 		       (uint64_t)((int64_t)us * node->rate_ppm / 1000) };
 }
 
+static void open_stake(struct pond *pond, struct pond_node *node, uint32_t tenant)
+{
+	const struct pond_plan *plan = pond->plan;
+	struct pond_stake *stake = &node->stakes[tenant];
+	struct pool_ask terms = terms_of(plan, tenant);
+
+	*stake = (struct pond_stake){ .life = pond->lives[tenant]++ };
+	claim_init(&stake->claim, &terms, plan->drift_ppm, clock_of(pond, node));
+	alone_init(&stake->alone, plan->alone, plan->window_us, plan->drift_ppm);
+}
+
 static void begin(struct pond *pond, struct pond_node *node)
 {
 	const struct pond_plan *plan = pond->plan;
 	int64_t rate = (int64_t)chance_below(&pond->chance, 2 * plan->rate_ppm + 1);
 
-	*node = (struct pond_node){ .life = pond->lives++,
-		                    .ahead_us = 1000000 +
+	*node = (struct pond_node){ .ahead_us = 1000000 +
 		                                chance_below(&pond->chance, 1000000000),
 		                    .rate_ppm = rate - (int64_t)plan->rate_ppm };
-	for (uint32_t i = 0; i < plan->tenant_count; i++) {
-		struct pool_ask terms = terms_of(plan, i);
-
-		claim_init(&node->stakes[i].claim, &terms, plan->drift_ppm,
-		           clock_of(pond, node));
-		alone_init(&node->stakes[i].alone, plan->alone, plan->window_us,
-		           plan->drift_ppm);
-	}
+	for (uint32_t i = 0; i < plan->tenant_count; i++)
+		open_stake(pond, node, i);
 }
 
 /* An answer takes two steps at least. */
@@ -199,14 +204,14 @@ static uint64_t patience_us(const struct pond_plan *plan)
 	       4 * (plan->window_us / plan->steps);
 }
 
-static void send(struct pond *pond, uint32_t number, uint32_t tenant, bool present,
-                 uint64_t wants, uint64_t least)
+static void send_of(struct pond *pond, uint32_t number, uint32_t tenant,
+                    struct pond_stake *stake, bool present, uint64_t wants,
+                    uint64_t least)
 {
-	struct pond_node *node = &pond->nodes[number];
-	struct pond_stake *stake = &node->stakes[tenant];
+	const struct pond_node *node = &pond->nodes[number];
 	struct pond_flight flight = { .node = number,
 		                      .tenant = tenant,
-		                      .life = node->life,
+		                      .life = stake->life,
 		                      .number = ++stake->number };
 
 	flight.ask = stake->sent =
@@ -216,6 +221,13 @@ static void send(struct pond *pond, uint32_t number, uint32_t tenant, bool prese
 	stake->ordered = 0;
 	pond->asks++;
 	post(pond, &flight);
+}
+
+static void send(struct pond *pond, uint32_t number, uint32_t tenant, bool present,
+                 uint64_t wants, uint64_t least)
+{
+	send_of(pond, number, tenant, &pond->nodes[number].stakes[tenant], present,
+	        wants, least);
 }
 
 /* It ends within two windows, and may cost nothing. */
@@ -263,6 +275,7 @@ static void settle(struct pond *pond, uint32_t tenant, struct pond_stake *stake,
 	pond->unpaid[window] += over;
 	if (stake->claim.window != held->window)
 		return;
+	stake->tries = 0;
 	claim_untake(&stake->claim, back);
 	stake->claim.debt += over;
 	if (window == window_of(pond))
@@ -367,14 +380,25 @@ static void serve_waits(struct pond *pond, const struct pond_node *node,
 	stake->waiting = 0;
 }
 
+/* NULL: it is of a node's life before, or has left. */
+static struct pond_stake *stake_of(struct pond_node *node,
+                                   const struct pond_flight *flight)
+{
+	struct pond_stake *stake = &node->stakes[flight->tenant];
+	struct pond_stake *leaver = &node->leavers[flight->tenant];
+
+	if (stake->life == flight->life)
+		return stake;
+	return leaver->leaves && leaver->life == flight->life ? leaver : NULL;
+}
+
 static void hear(struct pond *pond, const struct pond_flight *flight)
 {
 	struct pond_node *node = &pond->nodes[flight->node];
-	struct pond_stake *stake = &node->stakes[flight->tenant];
+	struct pond_stake *stake = stake_of(node, flight);
 	enum claim_news news;
 
-	if (node->life != flight->life || stake->number != flight->number ||
-	    !stake->claim.with_store)
+	if (!stake || stake->number != flight->number || !stake->claim.with_store)
 		return;
 	node->cut_off = false;
 	node->answered_us = pond->now_us;
@@ -382,7 +406,7 @@ static void hear(struct pond *pond, const struct pond_flight *flight)
 	                  clock_of(pond, node));
 	if (news == CLAIM_WRONG)
 		fail(pond, "an answer was not believed"); /* POND-2 */
-	if (news != CLAIM_EARLY)
+	if (news != CLAIM_EARLY && !stake->leaves)
 		serve_waits(pond, node, flight->tenant);
 }
 
@@ -494,6 +518,58 @@ static void ask_ahead(struct pond *pond, uint32_t number, uint32_t tenant)
 		send(pond, number, tenant, /* present= */ true, 1, 1);
 }
 
+/* ---- A stake that leaves ---------------------------------------------------------------- */
+
+/* Units alone are the tenant's, whatever its stake.  FUND-9 */
+static void evict(struct pond *pond, struct pond_node *node, uint32_t tenant)
+{
+	struct pond_stake *stake = &node->stakes[tenant];
+	struct pond_stake *leaver = &node->leavers[tenant];
+
+	if (leaver->leaves)
+		return;
+	pond->evictions++;
+	*leaver = *stake;
+	leaver->leaves = true;
+	open_stake(pond, node, tenant);
+	stake->alone = leaver->alone;
+	stake->alone_window = leaver->alone_window;
+	stake->alone_used = leaver->alone_used;
+	stake->due = leaver->due;
+}
+
+/* What it has pays its debt, and the rest goes back.  FUND-12 */
+static void give_all(struct pond *pond, const struct pond_node *node,
+                     struct pond_stake *leaver)
+{
+	mono now = clock_of(pond, node);
+
+	claim_pay(&leaver->claim, now);
+	if (leaver->claim.debt == 0)
+		be_paid(pond, leaver);
+	claim_give(&leaver->claim, claim_in_hand(&leaver->claim, now));
+}
+
+static void turn_leaver(struct pond *pond, uint32_t number, uint32_t tenant)
+{
+	struct pond_node *node = &pond->nodes[number];
+	struct pond_stake *leaver = &node->leavers[tenant];
+
+	if (leaver->hold_ends_us > 0 && pond->now_us >= leaver->hold_ends_us)
+		settle_all(pond, tenant, leaver);
+	if (leaver->claim.with_store && pond->now_us >= leaver->gives_up_us)
+		claim_lost(&leaver->claim);
+	if (leaver->claim.with_store)
+		return;
+	give_all(pond, node, leaver);
+	if (claim_owes(&leaver->claim, clock_of(pond, node)) && leaver->tries < TRIES) {
+		leaver->tries++;
+		send_of(pond, number, tenant, leaver, /* present= */ false, 0, 0);
+	} else if (leaver->hold_ends_us == 0) {
+		leaver->leaves = false;
+	}
+}
+
 static void turn(struct pond *pond, uint32_t number, uint32_t tenant)
 {
 	struct pond_node *node = &pond->nodes[number];
@@ -561,6 +637,7 @@ static void step(struct pond *pond, uint64_t step_us)
 	for (uint32_t n = 0; n < plan->nodes; n++) {
 		if (befalls(pond, plan->crash_us, step_us)) {
 			pond->crashes++;
+			pond->crashed[window_of(pond)] = true;
 			begin(pond, &pond->nodes[n]);
 		}
 		if (befalls(pond, plan->away_us, step_us)) {
@@ -569,8 +646,13 @@ static void step(struct pond *pond, uint64_t step_us)
 			    pond->now_us +
 			    chance_below(&pond->chance, 2 * plan->window_us);
 		}
-		for (uint32_t i = 0; i < plan->tenant_count; i++)
+		for (uint32_t i = 0; i < plan->tenant_count; i++) {
+			if (befalls(pond, plan->evict_us, step_us))
+				evict(pond, &pond->nodes[n], i);
+			if (pond->nodes[n].leavers[i].leaves)
+				turn_leaver(pond, n, i);
 			turn(pond, n, i);
+		}
 	}
 }
 

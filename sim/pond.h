@@ -13,6 +13,9 @@
  * A call may hold what it has taken, and end later, at another cost: then units go back into their window,
  * or the stake owes what they fell short of, as coordinator/stake.h has it.
  *
+ * A tenant may be evicted at a node: its stake leaves, and another one takes its place at once.  The one
+ * that leaves gives back what it has, and waits for the calls that hold units of it.
+ *
  * Nodes are dealt out among regions.  The store is in the first; the others reach it by a slow link.
  *
  * What is spent is counted in the store's true windows, apart from pool and claims.
@@ -24,6 +27,8 @@
  *   POND-2  The pool's sums are those of its claims, and every answer is believed.
  *   POND-3  In a window of the store a node uses less than twice its units alone, for each tenant:
  *           until it crashes, as another process begins then.  (ALONE-2)
+ *   POND-4  What a stake has that leaves goes back, and what a node had that crashed is free in the
+ *           next window: so tenants that want all have their shares in each window without a crash.
  *
  * Threads   One.
  */
@@ -37,7 +42,7 @@
 #define POND_TENANTS 16
 #define POND_NODES 64
 #define POND_REGIONS 8
-#define POND_LIVES 1024 /* of all nodes, in two windows */
+#define POND_LIVES 1024 /* of the stakes of a tenant, in two windows */
 #define POND_WINDOWS 4096
 #define POND_FLIGHTS 4096
 #define POND_WAITS 32
@@ -71,6 +76,7 @@ struct pond_plan {
 	uint32_t doubled_percent;
 	uint64_t crash_us;  /* a node crashes once in it, on average; 0: never */
 	uint64_t forget_us; /* the same of the store */
+	uint64_t evict_us;  /* each tenant of a node is evicted once in it; 0: never */
 	uint64_t alone; /* units of each tenant at each node, while that is cut off */
 	uint64_t
 	    away_us; /* a node is cut off once in it, for up to two windows; 0: never */
@@ -90,6 +96,7 @@ struct pond_hold {
 };
 
 struct pond_stake {
+	uint32_t life;
 	struct claim claim;
 	struct pond_hold holds[POND_HOLDS];
 	uint64_t hold_ends_us; /* the first of them; 0: none runs */
@@ -103,6 +110,8 @@ struct pond_stake {
 	uint64_t look_us;
 	bool ahead;       /* more is asked for before it is gone */
 	uint64_t ordered; /* a cost that was admitted alone: the store is asked */
+	bool leaves;      /* until it has given back what it has */
+	uint32_t tries;   /* to tell the store, since a call ended last */
 	struct alone alone;
 	uint64_t alone_window; /* of the store's, in which it has used these alone */
 	uint64_t alone_used;
@@ -112,7 +121,6 @@ struct pond_stake {
 };
 
 struct pond_node {
-	uint32_t life;
 	uint64_t ahead_us;
 	int64_t rate_ppm;
 	uint64_t away_until_us; /* nothing comes through until then */
@@ -120,6 +128,7 @@ struct pond_node {
 	uint64_t failed_us;
 	uint64_t answered_us;
 	struct pond_stake stakes[POND_TENANTS];
+	struct pond_stake leavers[POND_TENANTS]; /* the stake before, while it leaves */
 };
 
 struct pond_flight {
@@ -135,7 +144,7 @@ struct pond {
 	const struct pond_plan *plan;
 	struct chance chance;
 	uint64_t now_us;
-	uint32_t lives;
+	uint32_t lives[POND_TENANTS]; /* of its stakes */
 
 	/* The store. */
 	struct pool pool;
@@ -151,7 +160,8 @@ struct pond {
 	uint64_t in_region[POND_WINDOWS + 1][POND_REGIONS][POND_TENANTS]; /* of used */
 	uint64_t spent[POND_WINDOWS + 1];
 	uint64_t unpaid[POND_WINDOWS + 1]; /* of it */
-	uint64_t asks, quanta, lost, doubled, crashes, forgets, aways, holds;
+	bool crashed[POND_WINDOWS + 1];    /* a node has */
+	uint64_t asks, quanta, lost, doubled, crashes, forgets, aways, holds, evictions;
 	uint64_t alone;  /* units that were used so */
 	char fault[128]; /* "": none; the first */
 };

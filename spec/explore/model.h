@@ -22,7 +22,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define CONSTANTS_MOST 24
+#define CONSTANTS_MOST 32
 #define STATE_BYTES_MOST 256
 
 struct constant {

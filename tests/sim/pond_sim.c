@@ -7,7 +7,8 @@
  *     pond_sim --seeds 7-7             one
  *
  * sim/pond.h says what must hold in each (T1).  A fleet without faults has, besides, what is ideal:
- * each tenant its share (T2), and the others the share of one that pauses (T3).
+ * each tenant its share (T2), and the others the share of one that pauses (T3).  Tenants may be evicted
+ * in it, and nodes may crash: a window in which one has is not judged so (POND-4).
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -53,6 +54,7 @@ static void draw_faults(struct chance *c, struct pond_plan *plan)
 	plan->doubled_percent = chance_one_in(c, 2) ? 20 : 0;
 	plan->crash_us = chance_one_in(c, 2) ? run_us / 2 : 0;
 	plan->forget_us = chance_one_in(c, 2) ? run_us / 2 : 0;
+	plan->evict_us = chance_one_in(c, 2) ? run_us / 8 : 0;
 	plan->drift_ppm = chance_one_in(c, 4) ? 10000 : 500;
 	plan->rate_ppm = plan->drift_ppm * 9 / 10;
 	if (chance_one_in(c, 2))
@@ -85,7 +87,8 @@ static void be_calm(struct chance *c, struct pond_plan *plan)
 	if (plan->link_us > plan->window_us / 100)
 		plan->link_us = plan->window_us / 100;
 	plan->lost_percent = plan->doubled_percent = plan->rate_ppm = 0;
-	plan->crash_us = plan->forget_us = plan->away_us = 0;
+	plan->forget_us = plan->away_us = 0;
+	plan->crash_us *= 2;
 	for (uint32_t i = 0; i < plan->tenant_count; i++) {
 		plan->tenants[i].weight = chance_between(c, 1, 4);
 		plan->tenants[i].demand = 2 * plan->limit;
@@ -120,7 +123,7 @@ static void draw(const struct seeds *seeds, uint64_t seed, void *ret_plan)
 
 static struct {
 	uint64_t fleets, calm, spent, limits, asks, quanta, lost, doubled, crashes,
-	    forgets, aways, alone, holds;
+	    forgets, aways, alone, holds, evictions;
 } tally;
 
 static void add(const struct fleet_plan *fleet, const struct pond *pond)
@@ -139,10 +142,11 @@ static void add(const struct fleet_plan *fleet, const struct pond *pond)
 	tally.aways += pond->aways;
 	tally.alone += pond->alone;
 	tally.holds += pond->holds;
+	tally.evictions += pond->evictions;
 }
 
 /* Of the first window of a pause its beginning is still reserved, and in the first of a run nodes
- * learn. */
+ * learn.  What a node had that crashed is lost until the window ends. */
 static void check_ideal(struct pond *pond)
 {
 	const struct pond_plan *plan = pond->plan;
@@ -151,7 +155,7 @@ static void check_ideal(struct pond *pond)
 		for (uint32_t i = 0; i < plan->tenant_count; i++) {
 			double ideal = pond_ideal(plan, w, i);
 
-			if (w == plan->pause_first ||
+			if (w == plan->pause_first || pond->crashed[w] ||
 			    (double)pond->used[w][i] * 100 >= ideal * BAR)
 				continue;
 			snprintf(pond->fault, sizeof(pond->fault),
@@ -187,13 +191,13 @@ static void describe(const void *plan)
 	       " us, %u %% at home; %u tenants, limit %" PRIu64 ", window %" PRIu64
 	       " us, costs to %u; delay %" PRIu64
 	       " us, lost %u %%, doubled %u %%, crash %" PRIu64 " us, forget %" PRIu64
-	       " us, rate %u of %u ppm; away %" PRIu64 " us, %" PRIu64
-	       " alone; %s, %" PRIu64 " beyond\n",
+	       " us, evict %" PRIu64 " us, rate %u of %u ppm; away %" PRIu64
+	       " us, %" PRIu64 " alone; %s, %" PRIu64 " beyond\n",
 	       it->nodes, it->regions, it->link_us, it->home_percent, it->tenant_count,
 	       it->limit, it->window_us, it->cost_most, it->delay_us, it->lost_percent,
-	       it->doubled_percent, it->crash_us, it->forget_us, it->rate_ppm,
-	       it->drift_ppm, it->away_us, it->alone, it->holds ? "holds" : "no holds",
-	       it->excess);
+	       it->doubled_percent, it->crash_us, it->forget_us, it->evict_us,
+	       it->rate_ppm, it->drift_ppm, it->away_us, it->alone,
+	       it->holds ? "holds" : "no holds", it->excess);
 }
 
 static const struct shrink_field fields[] = {
@@ -212,6 +216,7 @@ static const struct shrink_field fields[] = {
 	FIELD("doubled", doubled_percent, 0, 100),
 	FIELD("crash_us", crash_us, 0, UINT32_MAX),
 	FIELD("forget_us", forget_us, 0, UINT32_MAX),
+	FIELD("evict_us", evict_us, 0, UINT32_MAX),
 	FIELD("away_us", away_us, 0, UINT32_MAX),
 	FIELD("alone", alone, 0, 1000000),
 	FIELD("holds", holds, 0, 1),
@@ -240,9 +245,9 @@ int main(int argc, char **argv)
 	       " units, %" PRIu64 " quanta by %" PRIu64 " asks\n%" PRIu64
 	       " messages lost, %" PRIu64 " doubled, %" PRIu64 " crashes, %" PRIu64
 	       " times forgotten, %" PRIu64 " times cut off, %" PRIu64
-	       " units alone, %" PRIu64 " holds\n",
+	       " units alone, %" PRIu64 " holds, %" PRIu64 " evictions\n",
 	       tally.fleets, tally.calm, tally.spent, tally.limits, tally.quanta,
 	       tally.asks, tally.lost, tally.doubled, tally.crashes, tally.forgets,
-	       tally.aways, tally.alone, tally.holds);
+	       tally.aways, tally.alone, tally.holds, tally.evictions);
 	return failed > 0 || tally.spent * 4 < tally.limits;
 }

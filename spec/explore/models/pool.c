@@ -11,8 +11,11 @@
  *
  * A node asks for what one call costs, or for nothing.
  *
+ * A call may hold what is in hand, and use some of it: the rest goes back when it ends, if its window
+ * still lasts.  Where the node crashes the rest is not given back, and is free in the next window.
+ *
  * Shipped   pool_begin, pool_keeps, pool_forget, pool_step; claim_ask, claim_hear, claim_lost,
- *           claim_in_hand, claim_take, claim_give.
+ *           claim_in_hand, claim_take, claim_untake, claim_give.
  */
 #include "spec/explore/models/pool_store.h"
 
@@ -29,6 +32,7 @@ static const struct constant constants[] = {
 	{ "twice", 0, 1, 0, "asks may come more than once" },
 	{ "crashes", 0, LIVES - 1, 0, "of each node" },
 	{ "forgets", 0, 2, 0, "times that the store forgets" },
+	{ "holds", 0, 1, 0, "calls may hold what is in hand" },
 	{ "margin", 0, 1, 1, "guard at 0: the drift is taken off (CLAIM-1)" },
 	{ "quiet", 0, 60, 60,
 	  "guard at 0: who has forgotten grants nothing for so many ticks, or until "
@@ -49,6 +53,9 @@ static const struct constant constants[] = {
 	{ "fresh", 0, 1, 1, "guard at 0: who begins anew has another name" },
 	{ "others", 0, 1, 1, "guard at 0: shares of others are kept (POOL-2)" },
 	{ "leave", 0, 1, 1, "guard at 0: who has stopped becomes absent (POOL-3)" },
+	{ "past", 0, 1, 1,
+	  "guard at 0: what a call does not need goes back into its own window alone" },
+	{ "once", 0, 1, 1, "guard at 0: a hold is settled once" },
 	{ NULL, 0, 0, 0, NULL },
 };
 
@@ -245,6 +252,42 @@ static void spend(const long *c, const struct state *state, int n, struct walk *
 	step(walk, &after, CHANCE, "node %d admits", n, 0);
 }
 
+static void hold(const long *c, const struct state *state, int n, struct walk *walk)
+{
+	struct state after = *state;
+	struct claim claim = claim_of(c, &state->nodes[n]);
+	uint64_t units = claim_in_hand(&claim, now);
+
+	if (!c[HOLDS] || units == 0 || state->nodes[n].held > 0)
+		return;
+	claim_take(&claim, units);
+	keep_claim(c, &after.nodes[n], &claim);
+	after.nodes[n].held = small(units);
+	after.nodes[n].held_from = after.nodes[n].again = 0;
+	after.admitted = (uint8_t)(after.admitted + units);
+	step(walk, &after, CHANCE, "node %d holds %d", n, (int)units);
+}
+
+/* Of what it holds, so much was not used.  A window that is over here is OTHER, and has nothing. */
+static void settle(const long *c, const struct state *state, int n, int back,
+                   struct walk *walk)
+{
+	struct state after = *state;
+	struct node *node = &after.nodes[n];
+	struct claim claim = claim_of(c, node);
+	bool lasts =
+	    node->window != OTHER && (node->window == node->held_from || !c[PAST]);
+
+	if (lasts)
+		claim_untake(&claim, (uint64_t)smaller_of(back, node->taken));
+	keep_claim(c, node, &claim);
+	if (node->held_from == 0 && !node->again)
+		after.admitted = (uint8_t)(after.admitted - back);
+	node->held = (uint8_t)(c[ONCE] ? 0 : back);
+	node->again = node->held > 0;
+	step(walk, &after, CHANCE, "node %d ends a call, %d come back", n, back);
+}
+
 static void give(const long *c, const struct state *state, int n, struct walk *walk)
 {
 	struct state after = *state;
@@ -313,6 +356,8 @@ static void age_windows(struct state *state)
 		struct node *node = &state->nodes[n];
 
 		node->window = node->window == 0 ? 1 : OTHER;
+		if (node->held > 0)
+			node->held_from = node->held_from == 0 ? 1 : OTHER;
 		if (node->window == OTHER)
 			node->granted = node->back = node->taken = node->end = 0;
 		tidy(node);
@@ -422,6 +467,10 @@ static void next(const long *c, const void *at, struct walk *walk)
 		remind(c, state, n, walk);
 		give_up(c, state, n, walk);
 		spend(c, state, n, walk);
+		hold(c, state, n, walk);
+		for (int back = 0; back <= state->nodes[n].held && c[HOLDS]; back++)
+			if (state->nodes[n].held > 0)
+				settle(c, state, n, back, walk);
 		give(c, state, n, walk);
 		crash(c, state, n, walk);
 	}
@@ -490,9 +539,10 @@ static void print(const long *c, const void *at, FILE *out)
 
 		fprintf(
 		    out,
-		    "; node %d: window -%d, granted %d, back %d, taken %d, for %d%s", n,
-		    node->window, node->granted, node->back, node->taken, node->end,
-		    node->waits ? ", waits" : "");
+		    "; node %d: window -%d, granted %d, back %d, taken %d, held %d of "
+		    "-%d, for %d%s",
+		    n, node->window, node->granted, node->back, node->taken, node->held,
+		    node->held_from, node->end, node->waits ? ", waits" : "");
 	}
 	for (int i = 0; i < MAIL; i++)
 		if (state->mail[i].kind != NOTHING)

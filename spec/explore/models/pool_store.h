@@ -42,6 +42,7 @@ enum {
 	TWICE,
 	CRASHES,
 	FORGETS,
+	HOLDS,
 	MARGIN,
 	QUIET,
 	STORE,
@@ -54,6 +55,8 @@ enum {
 	FRESH,
 	OTHERS,
 	LEAVE,
+	PAST,
+	ONCE,
 };
 
 enum kind { NOTHING, ASK, ANSWER };
@@ -81,7 +84,10 @@ struct node {
 	uint8_t granted;
 	uint8_t back;
 	uint8_t taken;
-	uint8_t end; /* quarters until then, by the node's clock */
+	uint8_t end;       /* quarters until then, by the node's clock */
+	uint8_t held;      /* of what was taken: a call runs that may cost less */
+	uint8_t held_from; /* how many windows ago it was taken */
+	uint8_t again;     /* the call has ended before */
 };
 
 struct tenant {
