@@ -60,7 +60,7 @@
 #define TURNS 256 /* windows, of those that turn: more than SECONDS have */
 #define FULL_TURNS LONG_OR_BRIEF(4, 1) /* that are used up, before it ends */
 #define PAUSE_US 3000                  /* at most */
-#define EVICT 24                       /* one in so many steps evicts */
+#define EVICT LONG_OR_BRIEF(96, 24)    /* one in so many steps evicts */
 #define EVICT_ALL 8                    /* one in so many of these closes the budget */
 #define SEEDS LONG_OR_BRIEF(4, 1)
 #define SECONDS 240 /* a process that takes so long is ended */
