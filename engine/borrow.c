@@ -5,7 +5,8 @@
  *
  * A node gives back, asks again and asks ahead at looks, a fixed number in a window:
  *
- *     something spent ............... ask ahead, if the rest lasts for less than two more looks
+ *     something spent ............... ask ahead, if the rest lasts for less than two more looks,
+ *                                     and the window needs more than another look takes
  *     nothing spent ................. give back, after an eighth of the window
  *     the same, and calls are few ... give back, after a half of it
  *     denied, and others have some .. ask again after 1, 2, 4, ... looks
@@ -381,11 +382,13 @@ static unsigned look_for_more(struct borrow *self, const struct borrow_sight *si
 struct borrow_orders borrow_look(const struct borrow_terms *terms, struct borrow *self,
                                  const struct borrow_sight *sight, mono now)
 {
+	uint64_t spent = borrow_spent(self, sight->left); /* BORROW-8 */
 	unsigned what = look_at_hand(terms, self, sight, now);
 
 	if (what & BORROW_GIVE_BACK)
 		self->hopes = 0;
 	else
 		what |= look_for_more(self, sight);
-	return (struct borrow_orders){ .what = what };
+	return (struct borrow_orders){ .what = what,
+		                       .worth = sight->turned ? 0 : spent };
 }

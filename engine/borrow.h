@@ -41,6 +41,9 @@
  *   BORROW-7  A node whose idle units went back, and which asks for those of a few calls within the
  *             same window, keeps idle units for a half of the window from then on, until the store
  *             has too little, or they go back for all that. (L16)
+ *   BORROW-8  While units of a window are in hand, an ask ahead for more of them is for more than
+ *             was spent since the last look, or is not made, where the sizer knows what the window
+ *             needs: what brings less than a look's need spares no trip. (L16)
  *
  * Threads   Pure: any, on different states.
  */
@@ -97,6 +100,7 @@ struct borrow_orders {
 	unsigned what; /* of the above */
 	mono until;
 	uint64_t beyond; /* ... that no cost so far beyond what is in hand can be had */
+	uint64_t worth;  /* ASK_AHEAD: an ask for so many units or less is not made */
 };
 
 /* ---- An errand is about to be sent ------------------------------------------------ */

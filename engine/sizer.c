@@ -103,6 +103,14 @@ uint64_t sizer_want(const struct sizing *sizing, const union sizer *sizer,
 	return want > 0 ? want : 1;
 }
 
+uint64_t sizer_need(const struct sizing *sizing, const union sizer *sizer,
+                    const struct sizer_view *view)
+{
+	if (sizing->kind != SIZING_LEARNED)
+		return GALE_NEVER;
+	return sizer_want(sizing, sizer, NULL, view);
+}
+
 uint64_t sizer_usual(const struct sizing *sizing, const union sizer *sizer,
                      uint64_t capacity, uint64_t holders)
 {

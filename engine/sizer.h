@@ -28,7 +28,7 @@
  *            would have let pass.
  *   SIZER-3  A state that is all zero is fresh, and no demand, however large, small or
  *            odd in its order, makes a state anything but finite.
- *   SIZER-4 to SIZER-9 are in sizer_learned.c.
+ *   SIZER-4 to SIZER-10 are in sizer_learned.c.
  *
  * Threads   Pure: any, on different states.
  */
@@ -119,6 +119,11 @@ bool sizing_valid(const struct sizing *sizing);
 uint64_t sizer_want(const struct sizing *sizing, const union sizer *sizer,
                     struct sizer_hedge *hedge, const struct sizer_view *view);
 
+/* What the window needs beyond what is in hand, as sizer_want says; GALE_NEVER: it is not known.  Only LEARNED
+ * knows. */
+uint64_t sizer_need(const struct sizing *sizing, const union sizer *sizer,
+                    const struct sizer_view *view);
+
 /* A demand that a window of the key rarely exceeds; 0: it is not known, or the store may have too little for
  * all.  Only LEARNED knows. */
 uint64_t sizer_usual(const struct sizing *sizing, const union sizer *sizer,
@@ -127,9 +132,11 @@ uint64_t sizer_usual(const struct sizing *sizing, const union sizer *sizer,
 /* What a store has answered. */
 struct sizer_told {
 	uint64_t capacity;
-	uint64_t left;   /* of it, for the next ask */
-	bool fell_short; /* of what was wanted */
-	bool at_the_end; /* of a window: other nodes may ask for the next already */
+	uint64_t left; /* of it, for the next ask */
+	uint64_t window_us;
+	uint64_t left_us; /* of the window, when it was asked */
+	bool fell_short;  /* of what was wanted */
+	bool at_the_end;  /* of a window: other nodes may ask for the next already */
 };
 
 /* Only LEARNED listens. */

@@ -42,7 +42,8 @@
  * the last TIGHT_WINDOWS.  What is lent and not spent is then wanted elsewhere, and what a
  * window rarely exceeds is more than most windows need.  So nodes that are not alone, or may
  * not stay so, ask for what they will spend soon: that is a part of the window's need, and
- * where a small limit is shared by many it is one call.
+ * where a small limit is shared by many it is one call.  Hardly any is less than the fleet may still
+ * ask for: in the middle of a window that is half of what it is at its start.
  *
  * Invariants  SIZER-4  When the store has said what is left, or that others hold units,
  *                      no more than a fair part of it is wanted, or what presses:
@@ -60,6 +61,8 @@
  *             SIZER-9  SIZER-6 is for a node that was alone, too, where its windows differ or the
  *                      last was far from what was expected: others may come.  The first lease of
  *                      a window is then as after a pause, among others as well. (L16)
+ *             SIZER-10  What a store has left makes a key tight only if it is little for the
+ *                      time that is left of the window. (L16)
  */
 #include "engine/sizer.h"
 
@@ -371,12 +374,22 @@ static void blend(struct sizer_learned *learned, double off)
 	learned->spread += ((float)far - learned->spread) / learned->windows;
 }
 
+/* What is left of a window, from 0 to 1. */
+static double part_left(const struct sizer_told *told)
+{
+	return told->left_us < told->window_us
+	           ? (double)told->left_us / (double)told->window_us
+	           : 1;
+}
+
 /* First leases together are above what is needed by a spread or two.  Where less than half
- * of one is left, there may not have been enough for all of them.  At a window's end other nodes
+ * of one is left, there may not have been enough for all of them; later in the window less is
+ * needed.  At a window's end other nodes
  * may have taken the rest for the next window: that makes no key tight, and a tight one stays so. */
 void learned_hear(struct sizer_learned *learned, const struct sizer_told *told)
 {
-	double little = (double)told->capacity * (double)learned->spread / 2;
+	double little = (double)told->capacity * (double)learned->spread / 2 *
+	                part_left(told); /* SIZER-10 */
 
 	if (told->at_the_end && learned->tight == 0)
 		return;

@@ -123,10 +123,9 @@ static uint64_t denied_from(const struct purse *purse, mono now)
 	return credit_units(denial) + 1;
 }
 
-/* After what lies in cells was gathered: calls that wait take from what all share only. */
-static struct borrow_need need_of(const struct errand *errand, mono now)
+/* While no call waits.  Calls that do take from what all share only. */
+static struct borrow_need need_of(struct purse *purse, mono now)
 {
-	struct purse *purse = errand->purse;
 	struct borrow_need need = {
 		.denied = denied_from(purse, now),
 		.owed = kept_debt(purse, now),
@@ -135,11 +134,20 @@ static struct borrow_need need_of(const struct errand *errand, mono now)
 		.ends = purse->ends,
 		.taken = purse->taken,
 		.refused = load_relaxed(&purse->refused),
-		.store_left = errand->store_left,
+		.store_left = GALE_NEVER,
 	};
 
+	need.waiting = need.owed;
+	return need;
+}
+
+/* After what lies in cells was gathered. */
+static struct borrow_need need_of_errand(const struct errand *errand, mono now)
+{
+	struct borrow_need need = need_of(errand->purse, now);
+
+	need.store_left = errand->store_left;
 	count_waiters(errand, &need);
-	need.waiting += need.owed;
 	return need;
 }
 
@@ -167,6 +175,17 @@ static uint64_t size_of(struct lessor *lessor, struct purse *purse,
 	                  &view);
 }
 
+uint64_t lessor_need(struct lessor *lessor, struct purse *purse, mono now)
+{
+	const struct borrow_terms terms =
+	    lessor_borrow_terms(link_of(lessor, purse->lender));
+	const struct borrow_need need = need_of(purse, now);
+	struct borrow borrow = purses_borrow(&lessor->purses, purse);
+	struct sizer_view view = borrow_view(&terms, &borrow, &need, now);
+
+	return sizer_need(&purse->lender->sizing, purse_sizer(purse), &view);
+}
+
 static void note_lack(struct lessor *lessor, struct purse *purse,
                       const struct borrow_terms *terms, const struct borrow_need *need,
                       const struct borrow_ask *ask, mono now)
@@ -187,7 +206,7 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
 	struct borrow_ask said;
 
 	purse_gather(purse, lessor->purses.own.grace, now);
-	need = need_of(errand, now);
+	need = need_of_errand(errand, now);
 	errand->claims = errand->claims && need.waiting == 0;
 	said = borrow_ask(&terms, &need,
 	                  errand->claims  ? 1

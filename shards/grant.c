@@ -427,15 +427,22 @@ static bool is_at_the_end(const struct link *link, const struct errand *errand,
 	       mono_reached(mono_after(errand->sent, about_ns), errand->purse->ends);
 }
 
+static uint64_t left_us(mono from, mono ends)
+{
+	return mono_reached(from, ends) ? 0 : (ends.ns - from.ns) / 1000;
+}
+
 /* Is there enough for all?  A store that may have forgotten does not know. */
 static void note_left(struct lessor *lessor, const struct errand *errand,
-                      const struct lend_answer *answer, bool next)
+                      const struct lend_answer *answer, bool next, mono ends)
 {
 	const struct lender *lender = errand->purse->lender;
 	const struct link *link = link_of(lessor, lender);
 	struct sizer_told told = {
 		.capacity = link->own.rule.capacity,
 		.left = answer->grant.left,
+		.window_us = link->own.window_us,
+		.left_us = left_us(errand->sent, ends),
 		.fell_short = answer->grant.units < errand->want,
 		.at_the_end = is_at_the_end(link, errand, next),
 	};
@@ -459,7 +466,7 @@ static void take_units(struct lessor *lessor, struct errand *errand,
 		open_window(lessor, purse, grant, counts_from(errand, now));
 	joins = lessor_count_ahead(lessor, purse, grant, next);
 	lessor_note_used(lessor, errand, answer);
-	note_left(lessor, errand, answer, next);
+	note_left(lessor, errand, answer, next, ends);
 	if (lessor_has_windows(purse->lender))
 		purse->ends = mono_later(purse->ends, ends);
 	errand->store_left = grant->left;

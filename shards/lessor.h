@@ -242,6 +242,9 @@ void lessor_take_back(struct lessor *lessor, struct purse *purse, mono now);
 /* The purse's errand; a new one if it has none; NULL if too many are under way. */
 struct errand *lessor_errand(struct lessor *lessor, struct purse *purse);
 
+/* How many units its window needs beyond those in hand; GALE_NEVER: not known. */
+uint64_t lessor_need(struct lessor *lessor, struct purse *purse, mono now);
+
 void lessor_send(struct lessor *lessor, struct link *link, mono now) ON(actor_role);
 void lessor_send_returns(struct lessor *lessor);
 

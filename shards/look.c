@@ -296,8 +296,9 @@ static bool look_at(struct lessor *lessor, struct purse *purse, mono now)
 	purses_keep_borrow(&lessor->purses, purse, &borrow);
 	if (orders.what & BORROW_GIVE_BACK)
 		give_idle_back(lessor, purse, now);
-	if (orders.what & BORROW_ASK_AHEAD)
-		ask(lessor, purse, COUNT_REFILLS);
+	if ((orders.what & BORROW_ASK_AHEAD) &&
+	    lessor_need(lessor, purse, now) > orders.worth)
+		ask(lessor, purse, COUNT_REFILLS); /* BORROW-8 */
 	if (orders.what & BORROW_CLAIM)
 		claim(lessor, purse);
 	if (orders.what & BORROW_ASK_AGAIN)

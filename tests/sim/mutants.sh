@@ -258,6 +258,12 @@ mutant engine/sizer_learned.c 'a node that does not know what it needs takes wha
 	'return outlook.differs && view->holders > 1 &&' 'return outlook.differs && view->holders > GALE_UNITS_MAX &&' leases
 mutant engine/sizer_learned.c 'who was alone takes what others need (SIZER-9)' \
 	'learned->tight > 0 && (view->holders > 1 || varies(learned, outlook))' 'learned->tight > 0 && (view->holders > 1 || (varies(learned, outlook) && false))' leases
+mutant engine/sizer_learned.c 'what a fleet leaves at the end of a window is too little (SIZER-10)' \
+	'part_left(told); /* SIZER-10 */' '(1 + 0 * part_left(told));' leases
+mutant engine/borrow.c 'an ask ahead is worth nothing (BORROW-8)' \
+	'sight->turned ? 0 : spent' '0 * spent' leases
+mutant shards/look.c 'an ask ahead is made for less than a look takes (BORROW-8)' \
+	'lessor_need(lessor, purse, now) > orders.worth' 'lessor_need(lessor, purse, now) > 0 * orders.worth' serves
 mutant shards/errand.c 'a first ask knows nothing of the window that is just over (SIZER-9)' \
 	'purse->ends.ns > 0 && mono_reached(now, purse->ends)' 'purse->ends.ns == 1 + now.ns' serves
 mutant engine/borrow.c 'nodes of a large fleet ask too late for what went back (BORROW-4)' \

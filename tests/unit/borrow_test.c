@@ -629,6 +629,26 @@ static void what_runs_out_is_asked_for_ahead(void **state)
 	assert_int_equal(borrow_look(&window, &self, &late, start).what, BORROW_WATCH);
 }
 
+/* An ask that brings less than one more look spends spares none.  BORROW-8 */
+static void an_ask_ahead_is_worth_a_look(void **state)
+{
+	struct borrow self = { .seen = 30 };
+	struct borrow_sight sight = { .left = 19,
+		                      .ends = mono_after(start, 900000000) };
+	struct borrow_orders orders;
+
+	(void)state;
+	orders = borrow_look(&window, &self, &sight, start);
+	assert_true(orders.what & BORROW_ASK_AHEAD);
+	assert_int_equal(orders.worth, 11);
+	self.seen = 30;
+	sight.turned =
+	    true; /* whatever it brings: the node says what it was lent ahead */
+	orders = borrow_look(&window, &self, &sight, start);
+	assert_true(orders.what & BORROW_ASK_AHEAD);
+	assert_int_equal(orders.worth, 0);
+}
+
 /* Nothing goes back before the store knows whose it is: an ask comes first. */
 static void units_ahead_that_are_idle_are_claimed(void **state)
 {
@@ -845,6 +865,7 @@ int main(void)
 		cmocka_unit_test(units_ahead_are_claimed_after_an_eighth),
 		cmocka_unit_test(what_is_spent_from_now_and_then_stays),
 		cmocka_unit_test(what_runs_out_is_asked_for_ahead),
+		cmocka_unit_test(an_ask_ahead_is_worth_a_look),
 		cmocka_unit_test(units_ahead_that_are_idle_are_claimed),
 		cmocka_unit_test(units_ahead_that_are_spent_are_asked_for),
 		cmocka_unit_test(who_was_refused_is_asked_for_again),

@@ -1257,6 +1257,59 @@ static void a_window_s_end_makes_nothing_short(void **state)
 	assert_in_range(want_among(&life, 8), 1, 15); /* it stays so */
 }
 
+static void hear_later(struct life *life, uint64_t left, uint64_t left_us)
+{
+	struct sizer_told told = { .capacity = LIMIT,
+		                   .left = left,
+		                   .window_us = WINDOW_US,
+		                   .left_us = left_us };
+
+	sizer_hear(&life->sizing, &life->sizer, &told);
+}
+
+/* What the rest of a window needs is the less, the shorter it is. */
+static void what_is_little_at_the_start_is_enough_later(void **state)
+{
+	struct life life = used_to(40, 0.1);
+	uint64_t free = want_among(&life, 8);
+	uint64_t little = (uint64_t)(LIMIT * life.sizer.learned.spread / 2);
+
+	(void)state;
+	assert_in_range(little, 20, 80);
+	hear_later(&life, little / 2 + 1, WINDOW_US / 2); /* SIZER-10 */
+	hear_later(&life, 1, 0);
+	assert_int_equal(want_among(&life, 8), free);
+	hear_later(&life, little / 2 - 1, WINDOW_US / 2);
+	assert_in_range(want_among(&life, 8), 1, free / 3);
+	life = used_to(40, 0.1);
+	hear_later(&life, little - 1, WINDOW_US);
+	assert_in_range(want_among(&life, 8), 1, free / 3);
+	life = used_to(40, 0.1);
+	hear_later(&life, little - 1, 2 * WINDOW_US); /* a clock that is behind */
+	assert_in_range(want_among(&life, 8), 1, free / 3);
+}
+
+static void only_what_was_learned_is_a_need(void **state)
+{
+	struct life life = used_to(40, 0.1);
+	struct sizer_view view = { .capacity = LIMIT,
+		                   .window_us = WINDOW_US,
+		                   .left_us = WINDOW_US / 2,
+		                   .taken = 60,
+		                   .demand = 30,
+		                   .store_left = GALE_NEVER };
+
+	(void)state;
+	assert_int_equal(sizer_need(&life.sizing, &life.sizer, &view), 1);
+	view.taken = 31;
+	assert_in_range(sizer_need(&life.sizing, &life.sizer, &view), 10, 40);
+	life = life_of(SIZING_FIXED);
+	life.sizing.batch = 7;
+	assert_int_equal(sizer_need(&life.sizing, &life.sizer, &view), GALE_NEVER);
+	life = life_of(SIZING_EOQ);
+	assert_int_equal(sizer_need(&life.sizing, &life.sizer, &view), GALE_NEVER);
+}
+
 /* Asks of a window of so many calls, by a life that is used to other ones. */
 static unsigned asks_of_tight_window(struct life *life, uint64_t calls)
 {
@@ -1661,6 +1714,8 @@ static void hear_something(struct chance *chance, const struct sizing *sizing,
 {
 	struct sizer_told told = { .capacity = some(chance, GALE_UNITS_MAX),
 		                   .left = some(chance, GALE_UNITS_MAX),
+		                   .window_us = some(chance, GALE_SPAN_MAX_US),
+		                   .left_us = some(chance, GALE_SPAN_MAX_US),
 		                   .fell_short = chance_one_in(chance, 40) };
 
 	sizer_hear(sizing, sizer, &told);
@@ -1748,6 +1803,8 @@ int main(void)
 		cmocka_unit_test(what_is_short_is_asked_for_as_it_is_spent),
 		cmocka_unit_test(what_is_short_is_asked_for_in_log_steps),
 		cmocka_unit_test(a_window_s_end_makes_nothing_short),
+		cmocka_unit_test(what_is_little_at_the_start_is_enough_later),
+		cmocka_unit_test(only_what_was_learned_is_a_need),
 		cmocka_unit_test(
 		    what_is_short_and_comes_rarely_is_asked_for_call_by_call),
 		cmocka_unit_test(who_does_not_know_what_it_needs_leaves_it_to_others),
