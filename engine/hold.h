@@ -18,6 +18,7 @@
  *           and the debt, at each step.
  *   HOLD-2  Units go back only while their window is open, and into that window.  A hold that
  *           has grown in a later window has units of both; those of the window before are spent.
+ *           So are those of before, where it has grown after its key was reset.
  *   HOLD-3  While there is a debt, nothing is in hand: no call is admitted before it is paid.  So a
  *           window commits at most the limit, and what the holds that ran when the debt began
  *           cost beyond what they held.
@@ -63,11 +64,18 @@ static inline bool hold_may_grow(const struct held *held, uint64_t units)
 	return units <= CREDIT_UNITS_MAX - credit_units(held->word);
 }
 
+/* What it holds is worth nothing more: its window is over, or the key was reset. */
+static inline void hold_lose(struct held *held)
+{
+	held->past += credit_units(held->word);
+	held->word &= ~CREDIT_UNITS_MAX;
+}
+
 /* Units that have just been taken come on top; at any time, if they are like those that are held. */
 static inline void hold_grow(struct held *held, uint64_t taken, mono now)
 {
-	if (!credit_lives(held->word, now)) /* HOLD-2 */
-		held->past += credit_units(held->word);
+	if (!credit_lives(held->word, now))
+		hold_lose(held); /* HOLD-2 */
 	held->word = credit_with(held->word, taken, now);
 }
 

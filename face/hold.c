@@ -96,15 +96,32 @@ static enum gale_why add_parts(struct growth *growth, struct gale_hold *hold,
 	return GALE_WHY_RULE;
 }
 
-static ALWAYS_INLINE void grow_part(struct gale_seat *seat, struct gale_held *held,
-                                    uint64_t taken)
+/* By units of a later window, or after the purse was made void. */
+static __attribute__((noinline)) void grow_anew(struct gale_seat *seat,
+                                                struct gale_held *held, uint64_t taken,
+                                                uint64_t voids)
 {
 	struct held grown = held_by(held);
 
-	if (LIKELY(credit_is_like(grown.word, taken)))
-		grown.word = credit_more(grown.word, credit_units(taken));
-	else
-		hold_grow(&grown, taken, seat_look(seat));
+	if (kept_is_before(held_voids(held), voids)) /* HOLD-2 */
+		hold_lose(&grown);
+	hold_grow(&grown, taken, seat_look(seat));
+	held_keep(held, &grown);
+	held_keep_voids(held, voids);
+}
+
+/* Voids are of the purse, before these units were taken. */
+static ALWAYS_INLINE void grow_part(struct gale_seat *seat, struct gale_held *held,
+                                    uint64_t taken, uint64_t voids)
+{
+	struct held grown = held_by(held);
+
+	if (!LIKELY(credit_is_like(grown.word, taken)) ||
+	    !LIKELY(voids == held_voids(held))) {
+		grow_anew(seat, held, taken, voids);
+		return;
+	}
+	grown.word = credit_more(grown.word, credit_units(taken));
 	held_keep(held, &grown);
 }
 
@@ -136,7 +153,7 @@ static void grow_by_kept(struct growth *growth, struct gale_hold *hold, size_t i
 	               trial->named[i].key_len, &trial->answers[i]);
 	if (!kept->purse)
 		return; /* on_outage */
-	grow_part(trial->seat, &hold->parts[growth->which[i]], kept->word);
+	grow_part(trial->seat, &hold->parts[growth->which[i]], kept->word, kept->voids);
 	seat_let_go(kept);
 }
 
@@ -206,8 +223,10 @@ static ALWAYS_INLINE bool grows_straight(const struct gale_held *held, uint64_t 
 	part->limiter = limiter_of(held);
 	part->cost = more;
 	part->purse = purse_of(held);
-	return LIKELY(part->purse != NULL) &&
-	       LIKELY(cost_is_quick(&part->limiter->lender, more)) &&
+	if (!LIKELY(part->purse != NULL))
+		return false;
+	part->voids = kept_voids(part->purse); /* before it takes */
+	return LIKELY(cost_is_quick(&part->limiter->lender, more)) &&
 	       LIKELY(hold_may_grow(&now, more)) &&
 	       (is_only || LIKELY(load_relaxed(&part->purse->denial) == 0));
 }
@@ -230,7 +249,8 @@ static ALWAYS_INLINE struct gale_answer allow_growth(struct gale_seat *seat,
                                                      size_t count, mono now)
 {
 	for (size_t i = 0; i < count; i++)
-		grow_part(seat, &hold->parts[i], straight_word(&parts[i], now));
+		grow_part(seat, &hold->parts[i], straight_word(&parts[i], now),
+		          parts[i].voids);
 	return straight_tell_all(seat, parts, count, &hold->binding);
 }
 

@@ -27,15 +27,25 @@ static inline struct purse *purse_of(const struct gale_held *held)
 	return (struct purse *)(uintptr_t)held->of_gale[HELD_PURSE];
 }
 
+static inline uint64_t held_voids(const struct gale_held *held)
+{
+	return held->of_gale[HELD_VOIDS];
+}
+
 static inline struct kept_units kept_by(const struct gale_held *held)
 {
 	return (struct kept_units){ purse_of(held), held->of_gale[HELD_WORD],
-		                    held->of_gale[HELD_VOIDS] };
+		                    held_voids(held) };
 }
 
 static inline struct held held_by(const struct gale_held *held)
 {
 	return (struct held){ held->of_gale[HELD_WORD], held->of_gale[HELD_PAST] };
+}
+
+static inline void held_keep_voids(struct gale_held *held, uint64_t voids)
+{
+	held->of_gale[HELD_VOIDS] = voids;
 }
 
 static inline void held_keep(struct gale_held *held, const struct held *now)
@@ -63,7 +73,7 @@ static inline void hold_put(struct gale_hold *hold, size_t i,
 
 	held->of_gale[HELD_LIMITER] = (uintptr_t)limiter;
 	held->of_gale[HELD_PURSE] = (uintptr_t)kept.purse;
-	held->of_gale[HELD_VOIDS] = kept.voids;
+	held_keep_voids(held, kept.voids);
 	held_keep(held, &now);
 }
 

@@ -110,6 +110,12 @@ static ALWAYS_INLINE bool kept_is_void(struct kept_units kept, struct kept_books
 	return voids != (kept.voids & ~UINT64_C(1));
 }
 
+/* The voids before two takes: was the purse made void between them?  KEPT-2 */
+static inline bool kept_is_before(uint64_t voids, uint64_t later)
+{
+	return (voids & ~UINT64_C(1)) != (later & ~UINT64_C(1));
+}
+
 static ALWAYS_INLINE bool kept_owes(const struct purse *purse, struct kept_books books)
 {
 	return chunk_may_owe(books.chunk) &&

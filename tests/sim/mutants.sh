@@ -624,6 +624,12 @@ mutant engine/hold.h 'units of the window before go back (HOLD-2)' \
 	'held->past += credit_units(held->word);' 'held->past += 0;' holds
 mutant engine/hold.h 'a window that is over is debited (HOLD-2)' \
 	'return (struct hold_end){ 0 }; /* HOLD-2 */' 'return (struct hold_end){ .over = cost > units ? cost - units : 0 };' holds
+mutant face/hold.c 'a hold that grows after a reset is of before it (HOLD-2)' \
+	'	held_keep_voids(held, voids);' '	(void)held_keep_voids;' holds
+mutant face/hold.c 'units of before a reset go back with those of after it (HOLD-2)' \
+	'		hold_lose(&grown);' '		(void)hold_lose;' holds
+mutant face/hold.c 'a hold that grows straight after a reset is of before it (HOLD-2)' \
+	'	    !LIKELY(voids == held_voids(held))) {' '	    false) {' holds
 mutant shards/kept.h 'what goes back pays no debt (KEPT-3)' \
 	'put -= units - kept_pay_first(kept.purse, put, clock); /* KEPT-3 */' '(void)kept_pay_first;' holds
 mutant shards/kept.h 'units go back over a reset (KEPT-2)' \

@@ -98,6 +98,21 @@ static void what_dies_together_grows_without_a_clock(void **state)
 	assert_int_equal(hold_settle(&too_late, 0, at(12)).back, 0);
 }
 
+/* HOLD-2: the key was reset, and the window is the same. */
+static void what_was_made_void_goes_back_no_more(void **state)
+{
+	struct held held = { .word = word(10, 10) };
+
+	(void)state;
+	hold_lose(&held);
+	assert_int_equal(held_units(&held), 10);
+	assert_int_equal(hold_settle(&held, 0, at(9)).back, 0);
+	hold_grow(&held, word(10, 20), at(8));
+	assert_int_equal(held_units(&held), 30);
+	assert_int_equal(hold_settle(&held, 5, at(9)).back, 20);
+	assert_int_equal(hold_settle(&held, 60, at(9)).over, 30);
+}
+
 static void a_bound_above_the_limit_is_cut_to_it(void **state)
 {
 	(void)state;
@@ -395,6 +410,7 @@ int main(void)
 		cmocka_unit_test(
 		    a_hold_that_outlives_its_window_gives_back_of_the_last),
 		cmocka_unit_test(what_dies_together_grows_without_a_clock),
+		cmocka_unit_test(what_was_made_void_goes_back_no_more),
 		cmocka_unit_test(a_bound_above_the_limit_is_cut_to_it),
 		cmocka_unit_test(a_hold_grows_as_far_as_a_word_goes),
 		cmocka_unit_test(a_debt_is_paid_by_its_own_window),

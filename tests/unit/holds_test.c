@@ -614,6 +614,51 @@ static void a_key_is_reset_under_a_hold(void **state)
 	assert_true(house_close(&h));
 }
 
+/* HOLD-2, KEPT-2: units of after the reset are of the limit that has begun anew, in the same window ... */
+static void a_hold_grows_after_a_reset(void **state)
+{
+	struct gale_hold less, more;
+	struct house h;
+
+	(void)state;
+	for (int straight = 0; straight < 2; straight++) {
+		house_open(&h, &plan);
+		assert_int_equal(hold(&h, &less, 10).verdict, GALE_ALLOW);
+		assert_int_equal(hold(&h, &more, 10).verdict, GALE_ALLOW);
+		reset_key(&h);
+		if (straight) { /* credit is there */
+			assert_int_equal(hold(&h, &less, 50).verdict, GALE_ALLOW);
+			assert_int_equal(gale_hold_cancel(h.seat, &less), GALE_ERR_OK);
+		}
+		assert_int_equal(grow(&h, &more, 20, WITHIN).verdict, GALE_ALLOW);
+		assert_int_equal(more.parts[0].units, 30);
+		assert_int_equal(commit(&h, &more, 5), GALE_ERR_OK);
+		assert_int_equal(left_of(h.seat, h.limiter), 100);
+		assert_true(house_close(&h));
+	}
+}
+
+/* ... and in the next, and so is what the call cost beyond. */
+static void what_it_cost_beyond_is_debited_where_it_grew(void **state)
+{
+	struct gale_hold held;
+	struct house h;
+
+	(void)state;
+	for (int windows = 0; windows < 2; windows++) {
+		house_open(&h, &plan);
+		assert_int_equal(hold(&h, &held, 10).verdict, GALE_ALLOW);
+		reset_key(&h);
+		if (windows > 0)
+			test_clock_advance(&h.clock, A_MINUTE);
+		assert_int_equal(grow(&h, &held, 20, WITHIN).verdict, GALE_ALLOW);
+		assert_int_equal(commit(&h, &held, 60), GALE_ERR_OK);
+		turn(&h);
+		assert_int_equal(left_of(h.seat, h.limiter), 50);
+		assert_true(house_close(&h));
+	}
+}
+
 /* ---- Seats that come and go ---------------------------------------------------------- */
 
 /* Any thread may settle a hold, with its own seat; the one that asked for it may have left. */
@@ -934,6 +979,8 @@ int main(void)
 		    a_node_that_knows_few_keys_remembers_those_that_are_held),
 		cmocka_unit_test(a_limit_is_lowered_under_a_hold),
 		cmocka_unit_test(a_key_is_reset_under_a_hold),
+		cmocka_unit_test(a_hold_grows_after_a_reset),
+		cmocka_unit_test(what_it_cost_beyond_is_debited_where_it_grew),
 		cmocka_unit_test(another_seat_settles_a_hold),
 		cmocka_unit_test(a_seat_leaves_before_its_hold_has_come),
 		cmocka_unit_test(what_goes_back_and_stays_idle_goes_to_the_store),
