@@ -293,19 +293,20 @@ struct gale_answer gale_tenant_hold(struct gale_seat *seat, struct gale_tenant *
 	return tenant_allowed(tenant, now, word);
 }
 
-/* Units of one window are together; those of a window before are settled as spent. */
+/* Units of one window are together; those of a window before are settled as spent.  Units alone never
+ * go back: they are spent at once, and those of the pool stay what may. */
 static void add_units(struct gale_seat *seat, struct gale_tenant_held *hold,
                       const struct tenant_units *more)
 {
 	struct gale_tenant *tenant = tenant_of(hold);
 	struct tenant_units units = units_of(hold);
 	bool is_same = units.window == more->window && units.alone == more->alone;
-	struct tenant_units rest = is_same ? *more : units;
+	struct tenant_units rest = is_same || more->alone ? *more : units;
 
 	hold->units += more->units;
 	if (is_same)
 		units.units += more->units;
-	else
+	else if (!more->alone)
 		units = *more;
 	put_units(hold, &units);
 	if (is_shared(tenant->budget)) /* that is one hold less of its fund's */

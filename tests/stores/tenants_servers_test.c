@@ -356,6 +356,41 @@ static void a_server_that_is_away_grants_nothing(void **state)
 	close_nodes();
 }
 
+static struct gale_tenant_counts counts_of(struct gale_tenant *tenant)
+{
+	struct gale_tenant_counts counts;
+
+	must(gale_tenant_stats(tenant, &counts) == GALE_ERR_OK);
+	return counts;
+}
+
+/* FUND-12: what the server has lent goes back, though the hold has grown by units alone. */
+static void a_hold_that_grows_alone_gives_back_what_was_lent(void **state)
+{
+	struct gale_terms terms = { .weight = 2, .alone = LIMIT };
+	struct gale_tenant_counts before, after;
+	struct gale_tenant_held held;
+	struct gale_answer answer;
+	(void)state;
+
+	open_nodes(0, /* quarantine_us= */ 1);
+	must(gale_tenant_set_terms(nodes[0].tenants[0], &terms) == GALE_ERR_OK);
+	before = counts_of(nodes[0].tenants[0]);
+	must(gale_tenant_hold(nodes[0].seat, nodes[0].tenants[0], 20, &held, WITHIN)
+	         .verdict == GALE_ALLOW);
+	redis_server_do(&both.redis, "CLIENT PAUSE 5000");
+	answer = gale_tenant_grow(nodes[0].seat, &held,
+	                          counts_of(nodes[0].tenants[0]).ahead + 1, WITHIN);
+	assert_int_equal(answer.verdict, GALE_ALLOW);
+	assert_true(gale_why_is_outage(answer.why));
+	after = counts_of(nodes[0].tenants[0]);
+	assert_int_equal(after.used, before.used + 20);
+	must(gale_tenant_commit(nodes[0].seat, &held, 5) == GALE_ERR_OK);
+	after = counts_of(nodes[0].tenants[0]);
+	assert_int_equal(after.used, before.used);
+	close_nodes();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -365,6 +400,7 @@ int main(void)
 		cmocka_unit_test(nodes_that_disagree_are_told),
 		cmocka_unit_test(a_server_that_forgot_is_quiet),
 		cmocka_unit_test(a_server_that_is_away_grants_nothing),
+		cmocka_unit_test(a_hold_that_grows_alone_gives_back_what_was_lent),
 	};
 	int failed;
 
