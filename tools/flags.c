@@ -54,6 +54,11 @@ static bool is_server(const char *text)
 	return colon && colon > text && strncmp(colon, "://", 3) == 0;
 }
 
+bool flags_is_shared_store(const char *text)
+{
+	return is_server(text) || is_memory_name(text);
+}
+
 static bool read_store(const struct flag *flag, const char *text, void *into)
 {
 	struct fleet_flags *flags = into;
@@ -61,7 +66,7 @@ static bool read_store(const struct flag *flag, const char *text, void *into)
 	(void)flag;
 	flags->server = is_server(text);
 	flags->store = text;
-	return flags->server || is_memory_name(text);
+	return flags_is_shared_store(text);
 }
 
 /* "80%"; of the limits of all keys, in each window. */

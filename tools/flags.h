@@ -41,6 +41,9 @@ enum flags_result flags_parse(int argc, char *const *argv,
                               struct fleet_flags *ret_flags,
                               struct flags_error *ret_error);
 
+/* One store for all nodes of a process, or a server. */
+bool flags_is_shared_store(const char *text);
+
 /* The list of flags, with what each takes and what it is when not given. */
 void flags_list(FILE *out);
 

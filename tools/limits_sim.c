@@ -85,6 +85,14 @@ static bool read_limit(const char *text, size_t count, struct limit_flag *limit)
 	       limit->limit.window_us <= GALE_HOURS(24);
 }
 
+static bool is_again(const struct limits_flags *flags, const char *name)
+{
+	for (uint32_t i = 0; i < flags->count; i++)
+		if (strcmp(flags->limits[i].name, name) == 0)
+			return true;
+	return false;
+}
+
 static bool read_limits(const struct flag *flag, const char *text, void *into)
 {
 	struct limits_flags *flags = into;
@@ -94,7 +102,7 @@ static bool read_limits(const struct flag *flag, const char *text, void *into)
 		size_t count = strcspn(text, ",");
 		struct limit_flag *limit = &flags->limits[flags->count];
 
-		if (!read_limit(text, count, limit) ||
+		if (!read_limit(text, count, limit) || is_again(flags, limit->name) ||
 		    limit->limit.window_us < flags->limits[0].limit.window_us)
 			return false;
 		flags->count++;
@@ -122,8 +130,9 @@ static const struct flag flags_of_limits[] = {
 	{ .name = "--limits",
 	  .takes = "LIST",
 	  .preset = "minute=10k/1m",
-	  .allowed = "up to 4 of NAME=UNITS/WINDOW, with commas between, the shortest "
-	             "window first; units from 1 to 1M, windows from 1s to 24h",
+	  .allowed = "up to 4 of NAME=UNITS/WINDOW, each with a name of its own, with "
+	             "commas between, the shortest window first; units from 1 to 1M, "
+	             "windows from 1s to 24h",
 	  .help = "limits that each call needs, all of them or none",
 	  .read = read_limits },
 	{ .name = "--holds",

@@ -8,9 +8,15 @@
 
 #include <gale/tenants.h>
 
+#include "tools/flags.h"
 #include "tools/link.h"
 
 #define AT(member) offsetof(struct tenant_flags, member)
+
+static bool read_store(const struct flag *flag, const char *text, void *into)
+{
+	return flags_is_shared_store(text) && flag_read_text(flag, text, into);
+}
 
 static const struct flag flags_of_tenants[] = {
 	{ .name = "--tenants",
@@ -94,7 +100,7 @@ static const struct flag flags_of_tenants[] = {
 	             "machine: redis://HOST:PORT, postgres://HOST/DATABASE",
 	  .help = "where the budget is: memory:NAME, redis://HOST, "
 	          "postgres://HOST/DATABASE",
-	  .read = flag_read_text,
+	  .read = read_store,
 	  .at = AT(store) },
 	{ .name = "--json",
 	  .help = "print one JSON object, and nothing else, on standard output",

@@ -32,6 +32,7 @@
 
 #define NAP_US 2000
 #define DENIED_NAP_US 500
+#define READY_SAID_US GALE_SECONDS(3)
 #define READY_MOST_US GALE_SECONDS(90)
 #define END_MOST_US GALE_SECONDS(15)
 #define PATIENCE_US GALE_MILLIS(100)
@@ -360,11 +361,21 @@ static bool any_failed(struct tenant_fleet *fleet)
 	return false;
 }
 
+static bool say_waiting(const struct tenant_flags *flags)
+{
+	fprintf(stderr,
+	        "gale fleet --tenants: not all tenants have got units from %s yet; "
+	        "it is asked on, for up to %d s\n",
+	        flags->store, (int)(READY_MOST_US / GALE_SECONDS(1)));
+	return true;
+}
+
 static bool await_ready(struct tenant_fleet *fleet)
 {
 	const struct tenant_flags *flags = fleet->flags;
 	uint64_t wanted = flags->processes * flags->nodes * flags->count;
-	uint64_t until_us = now_us() + READY_MOST_US;
+	uint64_t from_us = now_us();
+	bool is_said = false;
 
 	while (atomic_load(&fleet->board->ready) < wanted) {
 		if (any_failed(fleet))
@@ -372,8 +383,12 @@ static bool await_ready(struct tenant_fleet *fleet)
 		if (interrupted)
 			return sentence_say(&fleet->why,
 			                    "interrupted before anything was counted");
-		if (now_us() > until_us)
-			return sentence_say(&fleet->why, "the tenants get no units");
+		if (now_us() > from_us + READY_MOST_US)
+			return sentence_say(&fleet->why,
+			                    "the tenants get no units from %s",
+			                    flags->store);
+		if (!is_said && now_us() > from_us + READY_SAID_US)
+			is_said = say_waiting(flags);
 		nap(NAP_US);
 	}
 	return true;

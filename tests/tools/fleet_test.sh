@@ -351,6 +351,19 @@ refuses_tenants 'one process' --tenants a=1 --processes 2
 refuses_tenants 'process of its own' --tenants a=1 --regions 2
 refuses_tenants 'redis://HOST:PORT alone' --tenants a=1 --processes 2 --regions 2 --store postgres://h/d
 refuses_tenants 'ten round trips' --tenants a=1 --processes 2 --regions 2 --store redis://h --link-ms 200
+for store in memory: memory nothing; do # of a store each, or none
+	refuses_tenants 'memory:NAME, for the nodes of one process' --tenants a=1 --store "$store"
+done
+
+# A server that is not there: that is said long before it is given up.
+"$gale" fleet --tenants a=1 --store "redis://$work/none" >"$work/out" 2>"$work/err" </dev/null &
+pid=$!
+for _ in {1..600}; do
+	grep -q 'not all tenants have got units' "$work/err" && break
+	sleep 0.1
+done
+kill -INT "$pid" && wait "$pid" && fail "a fleet without a server ends well"
+grep -q "units from redis://$work/none yet" "$work/err" || fail "a server that is not there: $(cat "$work/err")"
 run 0 fleet --tenants --help
 grep -q -- '--window DURATION' "$work/out" || fail "--help does not list the flags"
 

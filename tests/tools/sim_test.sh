@@ -348,6 +348,7 @@ says '^verdict unproven$'
 refuses --limits 'the shortest window first' --limits a=1/1h,b=1/1m
 refuses --limits 'NAME=UNITS/WINDOW' --limits a=1
 refuses --limits 'NAME=UNITS/WINDOW' --limits a=0/1m
+refuses --limits 'a name of its own' --limits a=1/1m,a=2/1h
 refuses --limits 'up to 4' --limits a=1/1m,b=1/1m,c=1/1m,d=1/1m,e=1/1m
 refuses --limits 'from 1s' --limits a=1/10ms
 refuses --limits 'NAME=UNITS/WINDOW' --limits "a'b=1/1m"
