@@ -5,10 +5,11 @@
  *
  *     regions EAST WEST EAST_AS_SEEN_FROM_WEST      URLs of stores
  *
- * Each region has a server of its own, which limits users there.  The budget of 3000 units a second
- * is at the server of the east, which the west reaches by a slow link.  gold asks in both regions,
- * but hardly in the west; silver asks in the east alone, and both want more than there is.  Split in
- * two, half of the budget is of no use in the west; shared, it goes to where it is asked for.
+ * Each region has a server of its own, which limits users there; here, no user reaches the limit.
+ * The budget of 3000 units a second is at the server of the east, which the west reaches by a slow
+ * link.  gold asks in both regions, but hardly in the west; silver asks in the east alone, and both
+ * want more than there is.  Split in two, half of the budget is of no use in the west; shared, it
+ * goes to where it is asked for.
  */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
@@ -20,7 +21,8 @@
 #define LIMIT UINT64_C(3000)
 #define WINDOW_US GALE_SECONDS(1)
 #define WINDOWS 4 /* that count */
-#define USER_LIMIT 100000
+#define USERS 8   /* of a tenant in a region */
+#define USER_LIMIT 5000
 
 static const struct gale_terms terms[] = { { .weight = 3, .name = "gold" },
 	                                   { .weight = 1, .name = "silver" } };
@@ -95,11 +97,14 @@ static void close_region(struct region *region)
 
 /* First the user's limit, at the region's own server; then the tenant's part of the budget. */
 static void call(struct caller *caller, struct gale_seat *seat,
-                 struct gale_tenant *shared, struct gale_tenant *split)
+                 struct gale_tenant *shared, struct gale_tenant *split, uint64_t number)
 {
 	bool counts = now_us() >= caller->from_us;
+	char user[16];
+	int length = snprintf(user, sizeof(user), "%s-%d", caller->terms->name,
+	                      (int)(number % USERS));
 
-	if (gale_wait(seat, caller->region->users, caller->terms->name, 1, 1, WINDOW_US)
+	if (gale_wait(seat, caller->region->users, user, (size_t)length, 1, WINDOW_US)
 	        .verdict != GALE_ALLOW)
 		return;
 	if (gale_tenant_ask(seat, split, 1).verdict == GALE_ALLOW)
@@ -130,7 +135,7 @@ static void *caller_main(void *arg)
 		if (made >= caller->demand * (now - began_us) / WINDOW_US) {
 			nap();
 		} else {
-			call(caller, seat, shared, split);
+			call(caller, seat, shared, split, made);
 			made++;
 		}
 	gale_tenant_close(split);

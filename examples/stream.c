@@ -4,8 +4,8 @@
  * stream.c -- answers of a language model, behind a budget of a thousand tokens a day.
  *
  * The length of an answer is not known before.  Each call holds 100 tokens before it begins, 100 more
- * whenever it has used them, and gives back the rest when it ends.  The last answer is longer
- * than the budget, and is stopped.
+ * whenever it has used them, and gives back the rest when it ends.  The last answer needs more than
+ * the 540 tokens that are left then.  It grows in whole steps, so it is stopped after 500.
  */
 #include <stdio.h>
 

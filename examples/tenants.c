@@ -5,6 +5,7 @@
  *
  * Each asks as often as it can.  big has the weight 4, mid 2, and small 1; 300 units are
  * guaranteed to small.  In the last window big is silent, and the others have what it leaves.
+ * So the program keeps a processor busy for up to three seconds.
  */
 #include <stdio.h>
 

@@ -595,7 +595,7 @@ static void concurrency_comes_first_and_a_refusal_frees_it(void **state)
 	assert_int_equal(s.all.binding, 1);
 	assert_int_equal(in_flight(guard), 0);
 	assert_int_equal(s.all.entry.slots, 0);
-	s.parts[1].cost = 3; /* above the limit: not even entered */
+	s.parts[1].cost = 3; /* above the limit: the guard is left again */
 	is_told(wait_all(&s), GALE_DENY, GALE_WHY_TOO_MUCH);
 	assert_int_equal(left_of(s.house.seat, s.house.limiter), 9);
 	gale_guard_close(guard);
