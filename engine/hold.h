@@ -58,7 +58,7 @@ static inline uint64_t hold_cut(uint64_t cost, uint64_t limit)
 	return hold_smaller(cost, hold_smaller(limit, CREDIT_UNITS_MAX));
 }
 
-/* May it grow by so many units?  Those of one window are in one word. */
+/* May it grow by so many units at any time?  Those of one window are in one word. */
 static inline bool hold_may_grow(const struct held *held, uint64_t units)
 {
 	return units <= CREDIT_UNITS_MAX - credit_units(held->word);

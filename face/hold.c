@@ -54,11 +54,15 @@ struct growth {
 static enum gale_why check_growth(const struct growth *growth,
                                   const struct gale_held *held, uint64_t more)
 {
-	struct held now = held_by(held);
+	struct held rest = held_by(held);
 	enum gale_why why = check_handles(growth->trial.seat, limiter_of(held));
 
-	return why == GALE_WHY_RULE && !hold_may_grow(&now, more) ? GALE_WHY_TOO_MUCH
-	                                                          : why;
+	if (why != GALE_WHY_RULE)
+		return why; /* its purse may be gone */
+	if (!credit_lives(rest.word, seat_look(growth->trial.seat)) ||
+	    kept_is_before(held_voids(held), kept_voids(purse_of(held))))
+		hold_lose(&rest); /* it grows in another word: HOLD-2 */
+	return hold_may_grow(&rest, more) ? GALE_WHY_RULE : GALE_WHY_TOO_MUCH;
 }
 
 /* By name, where a shard is asked. */

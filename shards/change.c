@@ -74,7 +74,7 @@ static void give_all_back(struct lessor *lessor, const struct link *link, mono n
 
 /* Of windows, or of a meter's period, that are not counted any more.  Units that carry over stay
  * in hand. */
-static void begin_books(struct lessor *lessor, const struct link *link)
+static void begin_books(struct lessor *lessor, const struct link *link, mono now)
 {
 	struct purses *set = &lessor->purses;
 
@@ -84,8 +84,10 @@ static void begin_books(struct lessor *lessor, const struct link *link)
 		if (!is_of(link, purse))
 			continue;
 		forget_asked(lessor, purse);
-		if (!link->own.lender->carry_over)
-			purses_void(purse);
+		if (!link->own.lender->carry_over) {
+			purses_void_by_change(purse);
+			kept_shorten_debt(purse, now);
+		}
 		lessor_forget_ahead(lessor, purse);
 		lessor_forget_books(lessor, purse);
 	}
@@ -157,7 +159,7 @@ void lessor_take_terms(struct lessor *lessor, struct link *link, mono now)
 		if ((!alike || terms.rule.capacity < former) && !lender->carry_over)
 			give_all_back(lessor, link, now);
 		if (!alike)
-			begin_books(lessor, link);
+			begin_books(lessor, link, now);
 		keep_books(link, now);
 		lessor_copy_terms(link);
 		if (!lender->carry_over)

@@ -68,6 +68,35 @@ void kept_pay(struct purse *purse, struct kept_clock *clock)
 	}
 }
 
+/* Was the purse made void by other rules only, if at all, since the units were taken? */
+static bool is_of_key(struct kept_units kept)
+{
+	uint32_t dues = load_acquire(purse_dues(kept.purse)); /* wiped */
+	uint32_t since = dues / DUES_VOID - ((uint32_t)kept.voids & ~1u) + 1;
+
+	since &= UINT32_MAX / DUES_VOID;
+	return since / 2 <= (dues & DUES_CHANGES) / DUES_CHANGE; /* KEPT-4 */
+}
+
+/* A debt that lasts one period of the rule that is in force at most. */
+static uint64_t shortened(const struct purse *purse, uint64_t debt, mono now)
+{
+	uint64_t period_ns = lender_terms(purse->lender).window_us * 1000;
+	uint64_t most = credit_until(mono_after(now, period_ns), credit_units(debt));
+
+	return debt < most ? debt : most;
+}
+
+void kept_shorten_debt(struct purse *purse, mono now)
+{
+	_Atomic uint64_t *debt = purse_debt(purse);
+	uint64_t owed = debt ? load_relaxed(debt) : 0;
+
+	while (credit_units(owed) > 0 &&
+	       !swap_if_relaxed(debt, &owed, shortened(purse, owed, now)))
+		continue;
+}
+
 static bool add_debt(struct kept_units kept, uint64_t over, struct kept_clock *clock)
 {
 	_Atomic uint64_t *debt = purse_debt(kept.purse);
@@ -75,8 +104,11 @@ static bool add_debt(struct kept_units kept, uint64_t over, struct kept_clock *c
 	uint64_t more = (kept.word & ~CREDIT_UNITS_MAX) | over;
 	mono now = clock->now(clock);
 
-	return !credit_lives(more, now) || kept_is_void(kept, kept_books(kept.purse)) ||
-	       swap_if_relaxed(debt, &owed, debt_with(owed, more, now));
+	if (!credit_lives(more, now) || !is_of_key(kept))
+		return true;
+	if (kept_is_void(kept, kept_books(kept.purse)))
+		more = shortened(kept.purse, more, now);
+	return swap_if_relaxed(debt, &owed, debt_with(owed, more, now));
 }
 
 void kept_owe(struct kept_units kept, uint64_t over, struct kept_clock *clock)

@@ -17,6 +17,8 @@
  *   KEPT-2  Nothing goes back into a purse that was made void since. (JUMP-3)
  *   KEPT-3  While a purse has a debt, what comes into it pays that first: a thread that adds to the
  *           debt and one that puts units in each look at what the other has done. (HOLD-3)
+ *   KEPT-4  Another rule ends no debt.  What a call has cost beyond is owed under the rule that is in
+ *           force when the call ends, for one period of it at most. (L15)
  *
  * Threads   Any: within a grace period, or with a pin on the purse.
  *
@@ -67,6 +69,8 @@ kept_of(struct purse *purse, uint64_t voids, uint64_t cost, struct told told, mo
 
 /* So many units more are used than were kept: a debt of their window.  There is room for it. */
 void kept_owe(struct kept_units kept, uint64_t over, struct kept_clock *clock);
+/* The limiter has another rule: the debt lasts one period of it at most. */
+void kept_shorten_debt(struct purse *purse, mono now);
 /* Pays from what all share in the purse. */
 void kept_pay(struct purse *purse, struct kept_clock *clock);
 /* How many of these units of the purse's window are left when its debt is paid. */

@@ -579,14 +579,11 @@ struct ahead *purses_make_room_ahead(const struct purse *purse,
 	return ahead_of(purse);
 }
 
-/* Its credit and its debt become a word that they never were before: who has seen another, and not
- * yet that it is void, does not swap it.  Voids are odd meanwhile. */
-void purses_void(struct purse *purse)
+/* Its credit, and its debt if that goes, become a word that they never were before: a thread that has
+ * seen another, and not yet that it is void, does not swap it.  Voids are odd meanwhile. */
+static void void_all(struct purse *purse, uint32_t word, _Atomic uint64_t *debt)
 {
-	uint32_t word = load_relaxed(purse_dues(purse)) + DUES_VOID;
-
 	uint64_t unique = (uint64_t)(word / DUES_VOID) << CREDIT_UNIT_BITS;
-	_Atomic uint64_t *debt = purse_debt(purse);
 
 	store_relaxed(purse_dues(purse), word); /* odd */
 	if (debt)
@@ -594,6 +591,23 @@ void purses_void(struct purse *purse)
 	purse_void(purse);
 	store_release(&purse->credit, unique);              /* voided */
 	store_release(purse_dues(purse), word + DUES_VOID); /* wiped */
+}
+
+void purses_void(struct purse *purse)
+{
+	uint32_t word = load_relaxed(purse_dues(purse)) & ~DUES_CHANGES;
+
+	void_all(purse, word + DUES_VOID, purse_debt(purse));
+}
+
+/* Units of before that still pay for the debt are counted as used under the new rule, too. */
+void purses_void_by_change(struct purse *purse)
+{
+	uint32_t word = load_relaxed(purse_dues(purse));
+
+	if ((word & DUES_CHANGES) != DUES_CHANGES)
+		word += DUES_CHANGE;
+	void_all(purse, word + DUES_VOID, NULL);
 }
 
 /* ---- Checking -------------------------------------------------------------------- */

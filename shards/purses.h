@@ -67,7 +67,10 @@ struct purse_dues {
 };
 #define DUES_LOOKED_AT 1u /* it is in the round of those with credit */
 #define DUES_OWES 2u /* the actor has a pin on it, until its debt is paid or over */
-#define DUES_VOID 4u
+#define DUES_CHANGE                                                                    \
+	4u /* times the last voids that only another rule has made, up to 7 */
+#define DUES_CHANGES 28u
+#define DUES_VOID 32u
 
 /* As credit: units to be paid before anybody has some. */
 struct debts {
@@ -380,6 +383,8 @@ struct ahead *purses_make_room_ahead(const struct purse *purse,
 
 /* Units that were in the purse, or were taken from it and not spent, are worth nothing. */
 void purses_void(struct purse *purse);
+/* The same, since another rule counts in other windows.  The debt stays. */
+void purses_void_by_change(struct purse *purse);
 
 bool purses_valid(struct purses *set);
 

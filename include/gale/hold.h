@@ -32,7 +32,8 @@
  *           1,048,575 units; a larger bound is cut to that, too.
  * Windows   A hold does not expire while the call runs, however long that is.  Its units stay
  *           used in their own window.  A commit after the end of that window changes no later
- *           window.
+ *           window.  If the limiter gets a rule with another period meanwhile, held units stay
+ *           used under that rule, and do not go back; a cost beyond is debited there.
  * Debts     Debited units are paid before other calls get units of the window.  They are paid
  *           from units in hand, from units that other holds give back, and from units that the
  *           store still lends to this node.

@@ -49,6 +49,7 @@ declare -A tests=(
 	[postgres-values]=tests/stores/postgres_script_test
 	[postgres-beats]=tests/stores/postgres_beats_test
 	[postgres-claims]=tests/stores/postgres_claims_test
+	[alones]=tests/stores/tenants_servers_test
 	[closes]=tests/interleave/interleave_test
 	[funds]=tests/interleave/interleave_test
 	[owes]=tests/interleave/interleave_test
@@ -460,6 +461,8 @@ mutant face/escrowed.c 'who has more than its share keeps what its holds give ba
 	'	close_back(tenant); /* TENANT-8 */' '	(void)0;' tenants
 mutant face/tenant_hold.c 'units of the window before go back (TENANT-7)' \
 	'		back = units.units;' '		(void)0;' tenants
+mutant face/tenant_hold.c 'a hold that grows alone gives nothing of the pool back (TENANT-7)' \
+	'	else if (!more->alone)' '	else' alones
 mutant face/tenant_hold.c 'a tenant that is closed is gone under its holds (TENANT-9)' \
 	'is_held = !is_settled(tenant);' 'is_held = false;' tenants
 mutant face/tenant_hold.c 'a tenant stays whose last hold ends as it is closed (TENANT-9)' \
@@ -630,6 +633,26 @@ mutant face/hold.c 'units of before a reset go back with those of after it (HOLD
 	'		hold_lose(&grown);' '		(void)hold_lose;' holds
 mutant face/hold.c 'a hold that grows straight after a reset is of before it (HOLD-2)' \
 	'	    !LIKELY(voids == held_voids(held))) {' '	    false) {' holds
+mutant face/hold.c 'units of the window before, and of before a reset, leave a hold no room' \
+	'		hold_lose(&rest);' '		(void)hold_lose;' holds
+mutant face/hold.c 'units of the window before leave a hold no room' \
+	'	if (!credit_lives(rest.word, seat_look(growth->trial.seat)) ||' '	if (' holds
+mutant face/hold.c 'units of before a reset leave a hold no room' \
+	'	    kept_is_before(held_voids(held), kept_voids(purse_of(held))))' '	    false)' holds
+mutant shards/kept.c 'another rule ends what is owed under a hold (KEPT-4)' \
+	'	return since / 2 <= (dues & DUES_CHANGES) / DUES_CHANGE; /* KEPT-4 */' '	return since / 2 == 0;' holds
+mutant shards/kept.c 'a reset is taken for another rule (KEPT-4)' \
+	'	return since / 2 <= (dues & DUES_CHANGES) / DUES_CHANGE; /* KEPT-4 */' '	return since > 0;' holds
+mutant shards/kept.c 'a debt of before lasts longer than a period of the rule (KEPT-4)' \
+	'		more = shortened(kept.purse, more, now);' '		(void)shortened;' holds
+mutant shards/change.c 'a debt lasts longer than a period of another rule (KEPT-4)' \
+	'			kept_shorten_debt(purse, now);' '			(void)now;' holds
+mutant shards/purses.c 'a reset leaves a debt' \
+	'	void_all(purse, word + DUES_VOID, purse_debt(purse));' '	void_all(purse, word + DUES_VOID, NULL);' holds
+mutant shards/purses.c 'another rule ends a debt (KEPT-4)' \
+	'	void_all(purse, word + DUES_VOID, NULL);' '	void_all(purse, word + DUES_VOID, purse_debt(purse));' holds
+mutant shards/purses.c 'a reset leaves the count of other rules (KEPT-4)' \
+	'	uint32_t word = load_relaxed(purse_dues(purse)) & ~DUES_CHANGES;' '	uint32_t word = load_relaxed(purse_dues(purse));' holds
 mutant shards/kept.h 'what goes back pays no debt (KEPT-3)' \
 	'put -= units - kept_pay_first(kept.purse, put, clock); /* KEPT-3 */' '(void)kept_pay_first;' holds
 mutant shards/kept.h 'units go back over a reset (KEPT-2)' \

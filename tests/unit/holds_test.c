@@ -453,6 +453,39 @@ static void a_hold_may_grow_in_the_next_window(void **state)
 	assert_true(house_close(&h));
 }
 
+/* Units of a window are in one word: those of the window before are in none, nor are those of before a
+ * reset. */
+static void a_hold_as_large_as_can_be_grows_in_the_next_window(void **state)
+{
+	struct gale_limiter *large;
+	struct gale_part part;
+	struct gale_all all = { .parts = &part, .count = 1 };
+	struct gale_hold held;
+	struct house h;
+
+	(void)state;
+	for (int resets = 0; resets < 2; resets++) {
+		house_open(&h, &plan);
+		large = lease(&h, "large", 2000000, GALE_MINUTES(1));
+		part = part_of(large, 2000000);
+		is_told(gale_hold_wait(h.seat, &all, &held, WITHIN), GALE_ALLOW,
+		        GALE_WHY_CREDIT);
+		assert_int_equal(held.parts[0].units, CREDIT_UNITS_MAX);
+		is_told(grow(&h, &held, 1, WITHIN), GALE_DENY, GALE_WHY_TOO_MUCH);
+		if (resets)
+			assert_int_equal(
+			    gale_reset(h.seat, large, KEY, strlen(KEY), WITHIN),
+			    GALE_ERR_OK);
+		else
+			test_clock_advance(&h.clock, A_MINUTE);
+		is_told(grow(&h, &held, 1, WITHIN), GALE_ALLOW, GALE_WHY_CREDIT);
+		assert_int_equal(held.parts[0].units, CREDIT_UNITS_MAX + 1);
+		assert_int_equal(gale_hold_cancel(h.seat, &held), GALE_ERR_OK);
+		gale_limiter_close(large);
+		assert_true(house_close(&h));
+	}
+}
+
 /* ---- Costs beyond what was held -------------------------------------------------- */
 
 static void turn(struct house *h)
@@ -614,6 +647,22 @@ static void a_key_is_reset_under_a_hold(void **state)
 	assert_true(house_close(&h));
 }
 
+static void a_reset_ends_a_debt(void **state)
+{
+	struct gale_hold held;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	assert_int_equal(hold(&h, &held, 100).verdict, GALE_ALLOW);
+	assert_int_equal(commit(&h, &held, 180), GALE_ERR_OK);
+	turn(&h);
+	reset_key(&h);
+	turn(&h);
+	assert_int_equal(left_of(h.seat, h.limiter), 100);
+	assert_true(house_close(&h));
+}
+
 /* HOLD-2, KEPT-2: units of after the reset are of the limit that has begun anew, in the same window ... */
 static void a_hold_grows_after_a_reset(void **state)
 {
@@ -655,6 +704,137 @@ static void what_it_cost_beyond_is_debited_where_it_grew(void **state)
 		assert_int_equal(commit(&h, &held, 60), GALE_ERR_OK);
 		turn(&h);
 		assert_int_equal(left_of(h.seat, h.limiter), 50);
+		assert_true(house_close(&h));
+	}
+}
+
+static const struct gale_rule per_minute = { .kind = GALE_RULE_FIXED_WINDOW,
+	                                     .limit = 100,
+	                                     .period_us = GALE_MINUTES(1) };
+static const struct gale_rule per_hour = { .kind = GALE_RULE_FIXED_WINDOW,
+	                                   .limit = 100,
+	                                   .period_us = GALE_HOURS(1) };
+
+/* The house's limiter is of the first rule, and then, under a hold of so many units, of the second. */
+static void change_under(struct house *h, struct gale_hold *ret_hold, uint64_t units,
+                         const struct gale_rule *from, const struct gale_rule *to)
+{
+	struct house_plan first = plan;
+
+	first.rule = *from;
+	house_open(h, &first);
+	assert_int_equal(hold(h, ret_hold, units).verdict, GALE_ALLOW);
+	assert_int_equal(gale_limiter_set_rule(h->limiter, to), GALE_ERR_OK);
+	turn(h);
+}
+
+/* KEPT-4, L15: what was held stays used under the new rule, and what it cost beyond is owed there. */
+static void a_period_is_changed_under_a_hold(void **state)
+{
+	static const struct gale_rule bucket = { .kind = GALE_RULE_TOKEN_BUCKET,
+		                                 .limit = 100,
+		                                 .burst = 100,
+		                                 .period_us = GALE_MINUTES(1) };
+	static const struct gale_rule slower = { .kind = GALE_RULE_TOKEN_BUCKET,
+		                                 .limit = 100,
+		                                 .burst = 100,
+		                                 .period_us = GALE_HOURS(1) };
+	static const struct gale_rule *const pairs[][2] = {
+		{ &per_minute, &per_hour },
+		{ &per_hour, &per_minute },
+		{ &bucket, &slower },
+		{ &slower, &bucket },
+	};
+	static const uint64_t costs[] = { 0, 60, 90 }, left[] = { 40, 40, 10 };
+	struct gale_hold held;
+	struct house h;
+
+	(void)state;
+	for (int pair = 0; pair < 4; pair++)
+		for (int i = 0; i < 3; i++) {
+			change_under(&h, &held, 60, pairs[pair][0], pairs[pair][1]);
+			assert_int_equal(commit(&h, &held, costs[i]), GALE_ERR_OK);
+			turn(&h);
+			assert_int_equal(left_of(h.seat, h.limiter), left[i]);
+			assert_true(house_close(&h));
+		}
+}
+
+/* By each of the changes, whose number is told from that of a reset. */
+static void a_period_is_changed_and_changed_again_under_a_hold(void **state)
+{
+	struct gale_hold held;
+	struct house h;
+
+	(void)state;
+	for (int resets = 0; resets < 2; resets++) {
+		change_under(&h, &held, 60, &per_minute, &per_hour);
+		if (resets)
+			reset_key(&h);
+		assert_int_equal(gale_limiter_set_rule(h.limiter, &per_minute),
+		                 GALE_ERR_OK);
+		turn(&h);
+		assert_int_equal(commit(&h, &held, 90), GALE_ERR_OK);
+		turn(&h);
+		assert_int_equal(left_of(h.seat, h.limiter), resets ? 100 : 10);
+		assert_true(house_close(&h));
+	}
+}
+
+/* A rule that was changed before the hold does not make a reset a change. */
+static void a_key_is_reset_under_a_hold_of_a_changed_rule(void **state)
+{
+	struct gale_hold first, held;
+	struct house h;
+
+	(void)state;
+	change_under(&h, &first, 10, &per_minute, &per_hour);
+	assert_int_equal(hold(&h, &held, 10).verdict, GALE_ALLOW);
+	reset_key(&h);
+	assert_int_equal(commit(&h, &held, 90), GALE_ERR_OK);
+	turn(&h);
+	assert_int_equal(left_of(h.seat, h.limiter), 100);
+	assert_int_equal(commit(&h, &first, 90), GALE_ERR_OK);
+	assert_true(house_close(&h));
+}
+
+/* What grows after the change goes back, as after a reset. */
+static void a_hold_grows_under_another_period(void **state)
+{
+	struct gale_hold held;
+	struct house h;
+
+	(void)state;
+	change_under(&h, &held, 60, &per_minute, &per_hour);
+	assert_int_equal(grow(&h, &held, 20, WITHIN).verdict, GALE_ALLOW);
+	assert_int_equal(commit(&h, &held, 5), GALE_ERR_OK);
+	assert_int_equal(left_of(h.seat, h.limiter), 40);
+	assert_true(house_close(&h));
+}
+
+/* KEPT-4: a debt that is there already, and one that comes after: neither outlasts a period. */
+static void a_debt_outlasts_no_period_of_another_rule(void **state)
+{
+	struct gale_hold held;
+	struct house h;
+
+	(void)state;
+	for (int late = 0; late < 2; late++) {
+		if (late) {
+			change_under(&h, &held, 70, &per_hour, &per_minute);
+			assert_int_equal(left_of(h.seat, h.limiter), 30);
+			assert_int_equal(commit(&h, &held, 180), GALE_ERR_OK);
+		} else {
+			change_under(&h, &held, 70, &per_hour, &per_hour);
+			assert_int_equal(commit(&h, &held, 180), GALE_ERR_OK);
+			assert_int_equal(gale_limiter_set_rule(h.limiter, &per_minute),
+			                 GALE_ERR_OK);
+		}
+		turn(&h);
+		assert_int_equal(left_of(h.seat, h.limiter), 0);
+		test_clock_advance(&h.clock, GALE_MINUTES(2));
+		turn(&h);
+		assert_int_equal(left_of(h.seat, h.limiter), 100);
 		assert_true(house_close(&h));
 	}
 }
@@ -970,6 +1150,7 @@ int main(void)
 		cmocka_unit_test(
 		    what_falls_short_at_first_leaves_neither_units_nor_pins),
 		cmocka_unit_test(a_hold_may_grow_in_the_next_window),
+		cmocka_unit_test(a_hold_as_large_as_can_be_grows_in_the_next_window),
 		cmocka_unit_test(what_a_call_cost_beyond_is_paid_by_credit_in_hand),
 		cmocka_unit_test(and_by_what_the_store_has),
 		cmocka_unit_test(and_by_the_stores_last_units),
@@ -979,8 +1160,14 @@ int main(void)
 		    a_node_that_knows_few_keys_remembers_those_that_are_held),
 		cmocka_unit_test(a_limit_is_lowered_under_a_hold),
 		cmocka_unit_test(a_key_is_reset_under_a_hold),
+		cmocka_unit_test(a_reset_ends_a_debt),
 		cmocka_unit_test(a_hold_grows_after_a_reset),
 		cmocka_unit_test(what_it_cost_beyond_is_debited_where_it_grew),
+		cmocka_unit_test(a_period_is_changed_under_a_hold),
+		cmocka_unit_test(a_period_is_changed_and_changed_again_under_a_hold),
+		cmocka_unit_test(a_key_is_reset_under_a_hold_of_a_changed_rule),
+		cmocka_unit_test(a_hold_grows_under_another_period),
+		cmocka_unit_test(a_debt_outlasts_no_period_of_another_rule),
 		cmocka_unit_test(another_seat_settles_a_hold),
 		cmocka_unit_test(a_seat_leaves_before_its_hold_has_come),
 		cmocka_unit_test(what_goes_back_and_stays_idle_goes_to_the_store),
