@@ -239,11 +239,14 @@ static bool came_dead(const struct borrow_terms *terms,
 	return terms->has_windows && answer->grant->units > 0 && !answer->lives;
 }
 
-/* What others hold they may give back, unless it carries over. */
+/* What others hold they may give back, unless it carries over; and they hope for what this node has. */
 static unsigned hope_or_not(const struct borrow_terms *terms, struct borrow *self,
-                            uint64_t others)
+                            const struct borrow_answer *answer)
 {
-	if (others == 0 || terms->carry_over) {
+	const struct lease_grant *grant = answer->grant;
+	bool may_tell = terms->has_windows && !answer->spent && grant->holders > 1;
+
+	if ((grant->others == 0 && !may_tell) || terms->carry_over) {
 		self->hopes = 0;
 		return 0;
 	}
@@ -266,7 +269,7 @@ struct borrow_orders borrow_hear(const struct borrow_terms *terms, struct borrow
 		orders.until = mono_after(answer->sent, grant->lasts_us * 1000);
 	} else if (denies(terms, answer)) {
 		self->is_patient = false; /* BORROW-7 */
-		orders.what = BORROW_DENY | hope_or_not(terms, self, grant->others);
+		orders.what = BORROW_DENY | hope_or_not(terms, self, answer);
 		orders.until = after_wait(terms, answer, wait_us);
 		orders.beyond = grant->left + 1;
 	}

@@ -32,7 +32,8 @@
  *             for again: at the latest after an eighth of the window, and once more that for each
  *             BORROW_HOPERS nodes that hold units, or for each so many of them as have
  *             BORROW_WORTH units of the capacity each, if these are more; but a window at
- *             most.
+ *             most.  So is one of a node that did not say that it had nothing: what it says then ends
+ *             the hope of others.
  *   BORROW-5  A call that still waits after an answer is asked for again, at once or when the window has
  *             turned, or kept out until the store may lend; no call is left to wait for nothing.
  *             (L11)
@@ -173,6 +174,7 @@ struct borrow_answer {
 	bool changed;      /* ... which are not in force any more ... */
 	mono sent;         /* ... then */
 	bool next;         /* it is of a later window than was known */
+	bool spent; /* the store was told that nothing is in hand, or can be again */
 	bool waits; /* it may have forgotten what it lent, and lends nothing yet */
 	bool lives; /* there is credit that lives, now that the units are in hand */
 };

@@ -235,7 +235,12 @@ static uint64_t others(const struct rule *rule, const uint64_t *words,
 	for (size_t i = 0; i < LEASE_ROWS && ledger->rows[i].node != 0; i++) {
 		const struct lease_row *row = &ledger->rows[i];
 
-		others += row->node == LEASE_CROWD ? row->granted : row_has_some(row);
+		if (row->node == LEASE_CROWD)
+			others += row->granted;
+		else if (row->node == LEASE_AHEAD)
+			others += row->out > 0; /* with nodes that have not asked yet */
+		else
+			others += row_has_some(row);
 	}
 	return others - (own && row_has_some(own));
 }
@@ -430,15 +435,22 @@ static bool is_worth_something(const struct rule *rule, const struct lease_row *
 	return slot_before(slot_at(now), row->tag);
 }
 
+/* Such an ask got nothing: it is more than it wanted. */
+static bool was_claimed(const struct lease_row *row, const struct lease_ask *ask)
+{
+	return row->granted > ask->want;
+}
+
 /* The same number again, or a lower one. LEASE-2 */
 static struct lease_grant say_again(const struct rule *rule, const uint64_t *words,
                                     const struct ledger *ledger, uint64_t now,
-                                    const struct lease_row *row, uint64_t number)
+                                    const struct lease_row *row,
+                                    const struct lease_ask *ask)
 {
 	struct lease_grant grant = outlook(rule, words, ledger, now, row->node);
 	bool booked = lent_from(rule) == A_PACER && row->out > 0;
 
-	if (number < row->number || row->granted == 0 ||
+	if (ask->number < row->number || row->granted == 0 || was_claimed(row, ask) ||
 	    !is_worth_something(rule, row, now))
 		return grant;
 	grant.units = row->granted;
@@ -512,7 +524,7 @@ struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
 
 	gale_assert(lease_possible(rule) && is_ask(ask));
 	if (row && ask->number <= row->number)
-		return say_again(rule, words, ledger, now, row, ask->number);
+		return say_again(rule, words, ledger, now, row, ask);
 	grant = take(rule, words, now, ask, &now_first);
 	if (grant.units > 0 && over)
 		*ledger = (struct ledger){ 0 };        /* LEASE-5 */
@@ -521,6 +533,8 @@ struct lease_grant lease_step(const struct rule *rule, uint64_t *words,
 		now_first.out += before + had; /* LEASE-4 */
 		if (had > 0)
 			now_first.tag = grant.tag;
+		if (grant.units == 0 && had > ask->want && !ask->spent)
+			now_first.granted = had; /* LEASE-9 */
 		ledger_put(rule, ledger, &now_first, now);
 	} else {
 		note_spent(rule, ledger, row, ask);
@@ -628,9 +642,12 @@ bool lease_give_back(const struct rule *rule, uint64_t *words, struct ledger *le
 {
 	uint64_t now = clamp(now_us);
 	struct lease_row *row, before;
+	bool keeps = lent_from(rule) == A_WINDOW && tag.part == LEASE_KEEPS;
 	struct gale_slot its_tag;
 
 	gale_assert(lease_possible(rule));
+	if (keeps)
+		tag.part = 0;
 	if (node == 0 || node > LEASE_NODE_MAX ||
 	    !find_row(rule, words, ledger, now, node))
 		return false;
@@ -638,7 +655,7 @@ bool lease_give_back(const struct rule *rule, uint64_t *words, struct ledger *le
 	before = *row;
 	its_tag = ledger_is_apart(ledger, row) ? ledger->rows[0].tag : row->tag;
 	if (number == row->number) /* LEASE-2 */
-		return row->granted == 0 && slot_equal(its_tag, tag);
+		return row->granted <= keeps && slot_equal(its_tag, tag);
 	if (number < row->number || number > GALE_UNITS_MAX ||
 	    !covers(rule, row, its_tag, tag, units)) /* LEASE-3 */
 		return false;
@@ -646,8 +663,8 @@ bool lease_give_back(const struct rule *rule, uint64_t *words, struct ledger *le
 	if (!undo(rule, words, now, row, units))
 		return false;
 	row->number = number;
-	row->granted = 0;
 	row->out -= units;
+	row->granted = keeps && row->out > 0; /* LEASE-9 */
 	if (ledger_is_apart(ledger, row))
 		ledger_count_crowd(ledger, &before, row);
 	if (ledger_is_apart(ledger, row) && row->out == 0)

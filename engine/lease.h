@@ -72,6 +72,9 @@
  *   LEASE-8  A node says once in a window what it was lent ahead of it: with the ask that makes
  *            its row.  So no node is put down for what another was lent, and a message that
  *            comes twice gives no unit back that is in another's hands. (L6)
+ *   LEASE-9  Units of a window that may come back are with a node that counts as one which may have
+ *            some in hand, or are counted as units ahead that no node has said to have; but for what
+ *            a node without grant says to have, if that is no more than it wanted. (L6)
  *
  * Threads   Pure: any, on different words.
  * Limits    LEASE-2 holds as long as the row is kept.  A message of a node without a row
@@ -96,6 +99,9 @@
 #define LEASE_AHEAD (LEASE_CROWD - 1)
 #define LEASE_AHEAD_PARTS 16 /* of a limit: at most one is lent ahead */
 #define LEASE_NODE_MAX (LEASE_AHEAD - 1)
+/* In the place of a part of the tag, where units of a window go back: more of what the node was lent
+ * may come back. */
+#define LEASE_KEEPS 1
 
 /* One node's dealings with this key: words below 2^53.  node 0: an empty row. */
 struct lease_row {
@@ -103,7 +109,9 @@ struct lease_row {
 	uint64_t number; /* of its last request */
 	uint64_t
 	    granted;  /* what that request got; 0: it has nothing in hand, since it gave
-	                     back, or asked in vain when all was spent */
+	                     back, or asked in vain when all was spent.  Of a window also, of
+	                     one that got nothing: what it was lent ahead, if it wanted less, or
+	                     1, if it gave back and more may come. */
 	uint64_t out; /* lent under the tag, not given back, and could be */
 	struct gale_slot
 	    tag; /* of a pacer's units at once, which have none: when they die */
@@ -122,8 +130,8 @@ struct lease_ask {
 	/* 1 to GALE_UNITS_MAX; a node's later requests have higher ones */
 	uint64_t number;
 	uint64_t want;
-	uint64_t least;  /* 1 to want */
-	bool spent;      /* nothing is in hand of what it was lent before */
+	uint64_t least; /* 1 to want */
+	bool spent; /* nothing is in hand of what it was lent before, or can be again */
 	uint64_t ahead;  /* wanted of the next window, too, if there is any grant */
 	uint64_t had;    /* was lent ahead ... */
 	uint64_t had_of; /* ... of the window that starts then */
@@ -141,7 +149,8 @@ struct lease_grant {
 	uint64_t holders; /* rows with units out, this node's included */
 	uint64_t
 	    others; /* windows: other rows whose nodes may have some in hand, as far as
-	                     they have told; else 0 */
+	                     they have told, and one for units ahead that no node has said to
+	                     have; else 0 */
 	uint64_t
 	    delay_ns;   /* pacer: from the store's now until the first place; else 0 */
 	uint64_t ahead; /* besides units: so many of this window and of the next */

@@ -45,7 +45,7 @@ static void key_die(struct handle *self)
 	struct gale_key *key = (struct gale_key *)self;
 
 	if (key->purse)
-		purse_unpin(key->purse);
+		purse_unpin_key(key->purse);
 	key->purse = NULL;
 	key->quick = &nobody;
 	if (load_relaxed(&key->limiter->lender.closed))
@@ -111,7 +111,7 @@ static void pin(struct gale_key *key)
 
 	reader_enter(&seat->handle.runtime->grace, &seat->reader);
 	purse = root_find(root_of(seat, key->hash), &name);
-	if (purse && purse_pin(purse)) {
+	if (purse && purse_pin_key(purse)) {
 		key->purse = purse;
 		key->quick = &key->limiter->lender;
 	}

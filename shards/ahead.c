@@ -291,6 +291,17 @@ uint64_t lessor_ahead_in_hand(const struct purse *purse, mono now)
 	return ahead && !ahead->is_listed ? in_hand(ahead, now) : 0;
 }
 
+bool lessor_has_ahead(const struct purse *purse, mono now)
+{
+	const struct ahead *ahead = ahead_of(purse);
+
+	if (!ahead)
+		return false;
+	if (asks_for_next(purse, now))
+		return ahead_left(ahead, now) > 0;
+	return credit_living(load_relaxed(&ahead->word), now) > 0;
+}
+
 uint64_t lessor_set_aside(struct lessor *lessor, struct purse *purse, mono now)
 {
 	struct ahead *ahead = ahead_of(purse);

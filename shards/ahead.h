@@ -169,6 +169,8 @@ uint64_t lessor_returnable(const struct purse *purse, uint64_t units);
 /* Units in hand of a window that has begun a while ago, and of which no answer came: before that
  * it is looked at here. */
 uint64_t lessor_ahead_in_hand(const struct purse *purse, mono now);
+/* May some be spent in the window that an ask is about now? */
+bool lessor_has_ahead(const struct purse *purse, mono now);
 /* Takes out their part of this window, which is in its books from then on: how many. */
 uint64_t lessor_set_aside(struct lessor *lessor, struct purse *purse, mono now);
 /* This window is spent: their part of it is spent, too, before a call is denied. */

@@ -196,6 +196,13 @@ static void note_lack(struct lessor *lessor, struct purse *purse,
 	purses_keep_borrow(&lessor->purses, purse, &borrow);
 }
 
+/* Units ahead may be spent or go back.  keeps: something may come back, or could when need was seen. */
+static bool is_all_spent(const struct purse *purse, const struct borrow_need *need,
+                         bool keeps, mono now)
+{
+	return need->held == 0 && !keeps && !lessor_has_ahead(purse, now);
+}
+
 static void fill_ask(struct lessor *lessor, struct errand *errand,
                      struct lease_ask *ask, mono now)
 {
@@ -204,6 +211,7 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
 	const struct borrow_terms terms = lessor_borrow_terms(link);
 	struct borrow_need need;
 	struct borrow_ask said;
+	bool keeps = lessor_keeps(purse);
 
 	purse_gather(purse, lessor->purses.own.grace, now);
 	need = need_of_errand(errand, now);
@@ -217,12 +225,13 @@ static void fill_ask(struct lessor *lessor, struct errand *errand,
 	errand->least = said.least;
 	errand->changes = link->own.changes;
 	errand->capacity = terms.capacity;
+	errand->spent = is_all_spent(purse, &need, keeps, now);
 	errand->number = next_number(lessor, (uint32_t)(errand - lessor->errands));
 	*ask = (struct lease_ask){ .node = lessor->config.node,
 		                   .number = errand->number,
 		                   .want = errand->want,
 		                   .least = errand->least,
-		                   .spent = need.held == 0 };
+		                   .spent = errand->spent };
 	lessor_fill_ahead(lessor, errand, &need, ask, now);
 	errand->ahead = ask->ahead;
 }
@@ -304,7 +313,8 @@ static bool goes_along(const struct batch *batch, const struct purse *purse)
 	       batch->link->own.lender->store == purse->lender->store;
 }
 
-void lessor_give_back(struct lessor *lessor, struct purse *purse, uint64_t units)
+void lessor_give_back(struct lessor *lessor, struct purse *purse, uint64_t units,
+                      bool keeps)
 {
 	struct batch *batch = &lessor->returning;
 	struct lend_request *request;
@@ -318,7 +328,9 @@ void lessor_give_back(struct lessor *lessor, struct purse *purse, uint64_t units
 	request->ask.node = lessor->config.node;
 	request->ask.number = next_number(lessor, ERRAND_NONE);
 	request->tag = lessor_tag(purse);
-	request->units = units; /* LESSOR-5 */
+	if (keeps && lessor_has_windows(purse->lender))
+		request->tag.part = LEASE_KEEPS; /* LEASE-9 */
+	request->units = units;                  /* LESSOR-5 */
 	if (lessor_has_windows(purse->lender))
 		purse->told -= units < purse->told ? units : purse->told;
 	purse->taken -= units < purse->taken ? units : purse->taken;

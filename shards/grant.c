@@ -268,7 +268,7 @@ static void put_places(struct lessor *lessor, struct purse *purse,
 	lessor_set_tag(purse, grant->tag);
 	purse->taken += grant->units;
 	if (!purses_give_block(&lessor->purses, purse, &block)) {
-		lessor_give_back(lessor, purse, grant->units); /* no memory */
+		lessor_give_back(lessor, purse, grant->units, false); /* no memory */
 		return;
 	}
 	lessor_list_lent(lessor, purse, now);
@@ -524,6 +524,7 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 		.sent = errand->sent,
 		.next = is_next_window(purse, answer, counts_from(errand, now)),
 		.waits = answer->waits,
+		.spent = errand->spent,
 	};
 	struct borrow_orders orders;
 	struct borrow borrow;
@@ -534,6 +535,7 @@ static void take_grant(struct lessor *lessor, struct errand *errand,
 	orders = borrow_hear(&terms, &borrow, &event);
 	purses_keep_borrow(&lessor->purses, purse, &borrow);
 	if (orders.what & BORROW_SLEEP) {
+		serve(errand, now); /* from units ahead: they live */
 		sleep_until(lessor, errand, orders.until);
 		return;
 	}
@@ -653,7 +655,7 @@ static void return_late(struct lessor *lessor, struct errand *errand,
 		purse->taken += grant->units;
 		lessor_count(lessor, COUNT_GRANTS, 1);
 		lessor_count(lessor, COUNT_UNITS, grant->units);
-		lessor_give_back(lessor, purse, grant->units);
+		lessor_give_back(lessor, purse, grant->units, false);
 	}
 	lessor_free_errand(lessor, errand);
 }

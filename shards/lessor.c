@@ -428,14 +428,23 @@ static uint64_t empty(struct lessor *lessor, struct purse *purse, mono now)
 	return left;
 }
 
+/* But for the actor's pin. */
+bool lessor_keeps(const struct purse *purse)
+{
+	bool owes = load_relaxed(purse_dues(purse)) & DUES_OWES;
+
+	return purse_kept_by(purse) > owes;
+}
+
 void lessor_take_back(struct lessor *lessor, struct purse *purse, mono now)
 {
+	bool keeps = lessor_keeps(purse);
 	uint64_t left = empty(lessor, purse, now);
 
 	left = lessor_returnable(purse, left) + lessor_set_aside(lessor, purse, now);
 	if (left == 0 || purse->lender->carry_over)
 		return;
-	lessor_give_back(lessor, purse, left);
+	lessor_give_back(lessor, purse, left, keeps);
 	purse_forget_denial(purse); /* the store has these again */
 }
 

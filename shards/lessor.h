@@ -73,6 +73,7 @@ struct errand {
 	    is_overdue; /* no call waits for it; units that come are for the next calls */
 	uint64_t ahead; /* units of the next window that were asked for along */
 	bool claims;    /* for no call: so that units lent ahead can go back */
+	bool spent;     /* the store was told that nothing is in hand */
 	bool forget;    /* the key was reset meanwhile: what is granted is not for us */
 	bool
 	    restarted; /* the key lived under another kind of rule, and has begun anew */
@@ -233,8 +234,11 @@ uint64_t lessor_demand(struct purse *purse);
 /* The purse's window is over, or as good as: what was asked for is learned from. */
 void lessor_window_over(struct lessor *lessor, struct purse *purse);
 
-/* Gives units back that were taken out of the purse. */
-void lessor_give_back(struct lessor *lessor, struct purse *purse, uint64_t units);
+/* May units that calls keep come back to the purse?  To be asked before what is in it is looked at. */
+bool lessor_keeps(const struct purse *purse);
+/* Gives units back that were taken out of the purse; keeps: more may come back to it. */
+void lessor_give_back(struct lessor *lessor, struct purse *purse, uint64_t units,
+                      bool keeps);
 
 /* Takes out of the purse the units that no call has taken, and gives them back. */
 void lessor_take_back(struct lessor *lessor, struct purse *purse, mono now);

@@ -61,8 +61,10 @@
  *             remains loads credit with acquire, then rest
  *             What the store had left is not of a window before that of the credit.  It is
  *             not of a later one by REST-1.
- *   unpinned  purse_unpin subtracts with release  ->  purse_kill swaps with acquire
- *             What was read under a pin has been read, before it is freed.
+ *   unpinned  purse_unpin subtracts with release  ->  purse_kill swaps with acquire, and
+ *             purse_kept_by loads with acquire
+ *             What was read under a pin has been read, before it is freed.  What a call
+ *             has put back is found, if its pin is gone.
  *   celled   the actor stores split with release  ->  purse_cells and local_cell load it
  *            with acquire
  *            The cells are there, and empty, not garbage.
@@ -134,6 +136,9 @@ struct cells {
 #define PURSE_NEAR 32 /* longer keys are kept elsewhere */
 #define PURSE_DEAD (UINT32_C(1) << 31)
 #define PURSE_AT_HAND (UINT32_C(1) << 30) /* seats may have it at hand (pocket.h) */
+#define PURSE_KEY                                                                      \
+	(UINT32_C(1) << 16) /* a pin of a handle of the key counts so much ... */
+#define PURSE_KEYS_MOST (UINT32_C(1) << 29) /* ... until there is that much */
 
 struct purse {
 	alignas(CACHE_LINE) struct lender *lender;
@@ -367,6 +372,23 @@ static inline void purse_unpin(struct purse *purse)
 	(void)sub_release(&purse->pins, 1); /* unpinned */
 }
 
+/* The same for a handle of the key, which takes no units.  Calls that keep so many as to be taken for
+ * a handle are told apart again when they are fewer. */
+static inline bool purse_pin_key(struct purse *purse)
+{
+	uint32_t pins = load_relaxed(&purse->pins);
+
+	while (!(pins & (PURSE_DEAD | PURSE_KEYS_MOST)))
+		if (swap_if_relaxed(&purse->pins, &pins, pins + PURSE_KEY))
+			return true;
+	return false; /* PURSE-3 */
+}
+
+static inline void purse_unpin_key(struct purse *purse)
+{
+	(void)sub_release(&purse->pins, PURSE_KEY); /* unpinned */
+}
+
 /* Says that a seat may have it at hand; false if it is dead already. PURSE-3 */
 bool purse_be_at_hand(struct purse *purse);
 
@@ -426,6 +448,13 @@ static inline bool purse_is_dead(const struct purse *purse)
 static inline bool purse_is_held(const struct purse *purse)
 {
 	return load_relaxed(&purse->pins) & ~(PURSE_DEAD | PURSE_AT_HAND);
+}
+
+/* How many threads hold it, but for handles of the key: calls that may put back what they keep, and
+ * the actor, if it has a pin. */
+static inline uint32_t purse_kept_by(const struct purse *purse)
+{
+	return load_acquire(&purse->pins) % PURSE_KEY; /* unpinned */
 }
 
 /* May a seat have it at hand?  Of one that is dead: that is known for good. */

@@ -84,7 +84,7 @@ SELECT set_config('statement_timeout', '0', true);
 
 DO $$
 DECLARE
-	ours CONSTANT int := 21; -- no other place says it: embed.py reads it here
+	ours CONSTANT int := 22; -- no other place says it: embed.py reads it here
 	theirs int := 0;
 	own regprocedure;
 BEGIN
@@ -550,6 +550,7 @@ DECLARE
 	own int;
 	units bigint;
 	gets bigint; -- with them, what it said it had, and what it is lent of the next window, too
+	got bigint; -- as its row says
 	used bigint;
 	its int; -- the row of what is lent ahead
 	lent bigint;
@@ -568,6 +569,7 @@ BEGIN
 		units := 0;
 	END IF;
 	gets := units;
+	got := units;
 	used := have + units;
 	IF ask[at + 1] = 1 AND (ask[at + 15] > 0 OR ask[at + 16] > 0) THEN
 		IF NOT past THEN
@@ -583,6 +585,9 @@ BEGIN
 		END IF;
 		gets := units + had + more;
 		used := used + more;
+		IF units = 0 AND had > ask[at + 12] AND ask[at + 14] = 0 THEN
+			got := had; -- LEASE-9
+		END IF;
 		IF lent = 0 AND more > 0 THEN
 			next := next + ask[at + 5];
 		END IF;
@@ -605,9 +610,9 @@ BEGIN
 	IF own = 51 OR (own IS NULL AND NOT past AND cardinality(words) >= 44) THEN
 		RETURN ARRAY[next] || gale.with_apart(words, used,
 			CASE WHEN words[45] = 9007199254740991 THEN words[46] ELSE greatest("now", 1) END,
-			node, number, units, gets + coalesce(words[own + 3], 0));
+			node, number, got, gets + coalesce(words[own + 3], 0));
 	END IF;
-	RETURN ARRAY[next, first, used, node, number, units, gets + coalesce(words[own + 3], 0), first, 0]
+	RETURN ARRAY[next, first, used, node, number, got, gets + coalesce(words[own + 3], 0), first, 0]
 		|| CASE WHEN past THEN '{}' ELSE gale.other_rows(words, 2, own) END || made;
 END
 $$;
@@ -620,10 +625,11 @@ DECLARE
 	units CONSTANT bigint := ask[at + 14];
 	own CONSTANT int := gale.row_of(words, 2, ask[at + 10]);
 	its CONSTANT int := gale.ahead_of(words);
+	stays CONSTANT bigint := CASE WHEN units < words[own + 3] THEN ask[at + 13] ELSE 0 END; -- LEASE-9
 	used bigint;
 BEGIN
 	IF own IS NULL OR words[7] <> first OR ask[at + 11] <= words[own + 1]
-		OR ask[at + 12] <> first OR ask[at + 13] <> 0
+		OR ask[at + 12] <> first OR ask[at + 13] > 1
 		OR units < 1 OR units > words[own + 3] OR units > words[2]
 	THEN
 		RETURN NULL;
@@ -636,11 +642,11 @@ BEGIN
 		IF its IS NOT NULL AND words[54] = units THEN
 			words[its + 3] := 0; -- LEASE-8
 		END IF;
-		RETURN ARRAY[next] || gale.with_apart(words, used, words[46], words[51], ask[at + 11], 0,
+		RETURN ARRAY[next] || gale.with_apart(words, used, words[46], words[51], ask[at + 11], stays,
 			words[54] - units);
 	END IF;
 	RETURN ARRAY[next, words[1], used] || words[3:own]
-		|| ARRAY[ask[at + 11], 0, words[own + 3] - units] || words[own + 4:];
+		|| ARRAY[ask[at + 11], stays, words[own + 3] - units] || words[own + 4:];
 END
 $$;
 

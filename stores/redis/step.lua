@@ -324,7 +324,8 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 		local wanted, least, spent = units, a, b
 		if units > limit - used then units = limit - used end
 		if units < least then units = 0 end
-		local gets, made = units, '' -- what more is out, and the row of what is lent ahead
+		-- What more is out, the row of what is lent ahead, and what the node's says that it got.
+		local gets, made, got = units, '', units
 		if verb == 'a' then
 			local more, had, had_of = unpack('<ddd', job, 90)
 			local at, sum, unsaid, rows = nil, 1, 0, 0
@@ -337,6 +338,7 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 			if units == 0 or not at and rows + (row and 0 or 1) > 6 then more = 0 end
 			more = max(min(more, limit - used - units, most - (sum - 1)), 0)
 			gets = units + had + more
+			if units == 0 and had > wanted and spent == 0 then got = had end -- LEASE-9
 			if sum == 1 and more > 0 then turns, to = true, start + 2 * period end
 			if at == 33 then -- the first: what of it is out follows from what is apart
 				last, out = sum + more, unsaid - had
@@ -368,11 +370,11 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 				call('DEL', rows_key)
 			end
 			if not is_lost then -- or not allowed: then the row is lost, and its units stay spent
-				try('HSET', rows_key, field, pack('<dddd', crowd, number, units, (has or 0) + gets)) -- LEASE-4
+				try('HSET', rows_key, field, pack('<dddd', crowd, number, got, (has or 0) + gets)) -- LEASE-4
 				if holding == 0 then try('PEXPIREAT', rows_key, spell(to)) end
 			end
 			if not has then holding = holding + 1 end
-			if units == 0 then
+			if got == 0 then
 				in_hand = max(had_some and in_hand - 1 or in_hand, 0)
 			elseif not had_some then
 				in_hand = in_hand + 1
@@ -388,19 +390,20 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 				rows = row and sub(value, 73, row - 9) .. sub(value, row + 24)
 				rows = pack('<dddd', its_node, last, granted, out) .. (rows or sub(value, 73))
 			end
-			becomes = fold(head, mark, start, used, start, node, number, units, -- LEASE-4
+			becomes = fold(head, mark, start, used, start, node, number, got, -- LEASE-4
 				(has or 0) + gets, rows .. made)
 		end
 	else -- take back
 		local of, of_part = a, b
-		if not has or tag ~= of or of_part ~= 0 or -- LEASE-3
+		if not has or tag ~= of or of_part > 1 or -- LEASE-3
 		   not (units >= 1 and units <= has and units <= used) then
 			return told
 		end
+		local some = units < has and of_part or 0 -- it may have, all the same: LEASE-9
 		used = used - units
 		if rows_key then
 			if units < has then
-				call('HSET', rows_key, field, pack('<dddd', crowd, number, 0, has - units))
+				call('HSET', rows_key, field, pack('<dddd', crowd, number, some, has - units))
 			else
 				call('HDEL', rows_key, field)
 				holding = max(holding - 1, 0)
@@ -411,14 +414,15 @@ local function window(verb, key, found, job, head, mark, early, limit, period, f
 					value = sub(value, 1, at + 23) .. pack('<d', 0) .. sub(value, at + 32)
 				end
 			end
+			in_hand = in_hand + some
 			in_hand = min(max(had_some and in_hand - 1 or in_hand, 0), holding)
 			becomes = sub(value, 1, 40) .. pack('<dd', used - out, used) .. sub(value, 57, 264) ..
 				pack('<dddd', CROWD, crowd, in_hand, holding)
 		elseif row == 57 then
-			becomes = fold(head, mark, start, used, tag, node, number, 0, out - units, sub(value, 73))
+			becomes = fold(head, mark, start, used, tag, node, number, some, out - units, sub(value, 73))
 		else
 			becomes = fold(head, mark, start, used, tag, its_node, last, granted, out,
-				sub(value, 73, row - 1) .. pack('<ddd', number, 0, has - units) .. sub(value, row + 24))
+				sub(value, 73, row - 1) .. pack('<ddd', number, some, has - units) .. sub(value, row + 24))
 		end
 		if used == 0 then
 			local _, sum = ahead_of(value)

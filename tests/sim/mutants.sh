@@ -222,7 +222,19 @@ mutant shards/change.c 'units of the old rate stay in hand (L15)' \
 mutant shards/grant.c 'a node takes more than its books allow (LESSOR-4)' \
 	'grant->units = room;' '' promises
 mutant engine/borrow.c 'who got some is not asked for again (BORROW-4)' \
-	'hope_or_not(terms, self, grant->others)' 'hope_or_not(terms, self, grant->units > 0 ? 0 : grant->others)' leases
+	'if ((grant->others == 0 && !may_tell) || terms->carry_over) {' 'if (grant->units > 0 || (grant->others == 0 && !may_tell) || terms->carry_over) {' leases
+mutant engine/borrow.c 'who has something says nothing more of it (BORROW-4)' \
+	'terms->has_windows && !answer->spent && grant->holders > 1;' 'terms->has_windows && answer->spent && false;' leases
+mutant engine/lease.c 'units ahead are with no node until one says so (LEASE-9)' \
+	'others += row->out > 0; /* with nodes that have not asked yet */' 'others += 0;' promises
+mutant engine/lease.c 'who gives back has no more (LEASE-9)' \
+	'row->granted = keeps && row->out > 0; /* LEASE-9 */' 'row->granted = 0;' promises
+mutant engine/lease.c 'who says what it had has none of it (LEASE-9)' \
+	'now_first.granted = had; /* LEASE-9 */' 'now_first.granted = 0;' leases
+mutant shards/errand.c 'what a hold keeps will not come back (LEASE-9)' \
+	'need->held == 0 && !keeps && ' 'need->held == 0 && (keeps || !keeps) && ' promises
+mutant shards/grant.c 'an answer that is dead serves nobody from what it brings ahead' \
+	'serve(errand, now); /* from units ahead: they live */' '' promises
 mutant engine/borrow.c 'who asks again takes what is too little (BORROW-1)' \
 	'need->least > 0 ? need->least : need->denied' 'need->least + 0 * need->denied' leases
 mutant engine/borrow.c 'what is idle stays (BORROW-2)' \
@@ -723,6 +735,10 @@ mutant stores/postgres/schema.sql 'a lend ahead drops the rows of other nodes' \
 	"words = nullif(after[10:], '{}')" 'words = NULL' postgres-values
 mutant stores/postgres/schema.sql 'the least of a lend ahead is not heard' \
 	'rest[1] / 2, rest[1] % 2] || rest[3:5] AS ask' '0, rest[1] % 2] || rest[3:5] AS ask' postgres-values
+mutant stores/postgres/schema.sql 'who gives back has no more (LEASE-9)' \
+	'THEN ask[at + 13] ELSE 0 END; -- LEASE-9' 'THEN 0 ELSE 0 END;' postgres-values
+mutant stores/postgres/schema.sql 'who says what it had has none of it (LEASE-9)' \
+	'got := had; -- LEASE-9' 'got := 0;' postgres-values
 mutant stores/postgres/schema.sql 'a node is believed to have more than was lent ahead (LEASE-8)' \
 	'had := least(ask[at + 16], words[its + 3]); -- LEASE-8' 'had := ask[at + 16];' postgres-values
 mutant stores/postgres/schema.sql 'a window begins without what was lent ahead (LEASE-7)' \
@@ -766,7 +782,11 @@ mutant stores/redis/step.lua 'a node is believed to have more than was lent ahea
 mutant stores/redis/step.lua 'a window begins without what was lent ahead (LEASE-7)' \
 	'				used = sum - 1' '				used = 0' redis-values
 mutant stores/redis/step.lua 'units of another window go back (LEASE-3)' \
-	'if not has or tag ~= of or of_part ~= 0 or -- LEASE-3' 'if not has or of_part ~= 0 or' redis-values
+	'if not has or tag ~= of or of_part > 1 or -- LEASE-3' 'if not has or of_part > 1 or' redis-values
+mutant stores/redis/step.lua 'who gives back has no more (LEASE-9)' \
+	'local some = units < has and of_part or 0 -- it may have, all the same: LEASE-9' 'local some = 0' redis-values
+mutant stores/redis/step.lua 'who says what it had has none of it (LEASE-9)' \
+	'and spent == 0 then got = had end -- LEASE-9' 'and spent == 0 then got = 0 end' redis-values
 mutant stores/redis/step.lua 'a lend takes all or nothing' \
 	'		if units > limit - used then units = limit - used end' '		if units > limit - used then units = 0 end' redis-values
 

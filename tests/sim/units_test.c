@@ -10,6 +10,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <gale/hold.h>
+
 #include "face/face.h"
 #include "tests/sim/by_hand.h"
 
@@ -93,6 +95,22 @@ static void the_end_of_a_window_is_no_storm(void **state)
 	for (uint64_t i = 0; i < 8; i++)
 		told(calls[i], GALE_ALLOW, GALE_WHY_CREDIT);
 	assert_int_equal(ask_times(5), 5);
+	world_ends();
+}
+
+/* It has calls in each window but the last, and is lent units ahead when that ends. */
+static void an_answer_that_is_dead_serves_by_what_it_brings_ahead(void **state)
+{
+	struct world_plan plan = plan_of(10000, 0, 1);
+
+	(void)state;
+	world_open(&w, &plan);
+	for (uint64_t window = 0; window < 4; window++)
+		steady_asks(window, 1, 999, 0);
+	run_to(6, WINDOW - 10);
+	told(world_ask(&w, 0, 0, 0, 1), GALE_ALLOW, GALE_WHY_CREDIT);
+	assert_int_equal(counted("leases_dead_on_arrival"), 1);
+	run_to(7, 1000);
 	world_ends();
 }
 
@@ -423,6 +441,110 @@ static void what_is_idle_for_an_hour_of_a_day_is_back(void **state)
 	world_ends();
 }
 
+static struct gale_hold hold_of_first(uint64_t bound)
+{
+	struct gale_part part = { w.nodes[0].limiter, "a", 1, bound };
+	struct gale_all all = { .parts = &part, .count = 1 };
+	struct gale_hold hold;
+	struct gale_answer answer = gale_hold_wait(w.nodes[0].seats[0], &all, &hold, 0);
+
+	assert_int_equal(answer.verdict, GALE_ALLOW);
+	return hold;
+}
+
+static void use_nothing(struct gale_hold *hold)
+{
+	const uint64_t nothing = 0;
+
+	assert_int_equal(gale_hold_commit(w.nodes[0].seats[0], hold, &nothing),
+	                 GALE_ERR_OK);
+	world_turns(&w, 0);
+}
+
+/* Node 1 was denied when the first node had nothing in hand, but for what a hold keeps.  LEASE-9 */
+static void what_a_hold_keeps_is_found_when_it_comes_back(void **state)
+{
+	struct world_plan plan = plan_of(100, 100, 2);
+	struct gale_hold hold;
+
+	(void)state;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	world_ask(&w, 0, 0, 0, 10);
+	hold = hold_of_first(90);
+	told(world_ask(&w, 0, 0, 0, 1), GALE_DENY, GALE_WHY_SPENT);
+	told(world_ask(&w, 1, 0, 0, 1), GALE_DENY, GALE_WHY_SPENT);
+	use_nothing(&hold);
+	steady_asks(0, 2, 999, 1);
+	assert_int_equal(world_used(&w, 0, 0), 100);
+	(void)world_close(&w); /* it counts no holds */
+}
+
+/* The first node gave back what no hold kept, and another node has that. */
+static void what_a_hold_keeps_is_found_after_the_rest_went_back(void **state)
+{
+	struct world_plan plan = plan_of(100, 100, 2);
+	struct gale_hold hold;
+
+	(void)state;
+	world_open(&w, &plan);
+	run_to(0, 1000);
+	world_ask(&w, 0, 0, 0, 1);
+	hold = hold_of_first(90);
+	run_to(0, GALE_MILLIS(300));
+	assert_int_equal(counted("units_given_back"), 9);
+	assert_int_equal(verdict_of(world_ask(&w, 1, 0, 0, 9)), GALE_ALLOW);
+	told(world_ask(&w, 1, 0, 0, 1), GALE_DENY, GALE_WHY_SPENT);
+	use_nothing(&hold);
+	steady_asks(0, 301, 999, 1);
+	assert_int_equal(world_used(&w, 0, 0), 100);
+	(void)world_close(&w); /* it counts no holds */
+}
+
+#define STEADY 64
+#define STEADY_WINDOWS 6
+
+/* At four fifths of the limit, which is 10,000, by turns. */
+static void steady_window(uint64_t window)
+{
+	for (uint64_t call = 0; call < 8000; call++) {
+		run_to(window, call * 125);
+		world_ask(&w, (uint32_t)(call % STEADY), 0, 0, 1);
+	}
+}
+
+/* More than the limit in the first tenth of the window, and half of it after that. */
+static void window_of_a_newcomer(uint64_t window)
+{
+	for (uint64_t call = 0; call < 12000; call++) {
+		run_to(window, call * 100 / 12);
+		world_ask(&w, STEADY, 0, 0, 1);
+	}
+	for (uint64_t call = 0; call < 5000; call++) {
+		run_to(window, GALE_MILLIS(100) + call * 180);
+		world_ask(&w, STEADY, 0, 0, 1);
+	}
+}
+
+/* A fleet falls silent as a window ends.  Of the next its nodes were lent units ahead, which they have
+ * not said yet when another node is denied.  LEASE-9 */
+static void what_was_lent_ahead_of_idle_nodes_is_found(void **state)
+{
+	struct world_plan plan = plan_of(10000, 0, STEADY + 1);
+
+	(void)state;
+	plan.net = (struct net_terms){ .mean_us = 500 };
+	plan.pending = 4096;
+	world_open(&w, &plan);
+	for (uint64_t window = 0; window < STEADY_WINDOWS; window++)
+		steady_window(window);
+	window_of_a_newcomer(STEADY_WINDOWS);
+	run_to(STEADY_WINDOWS, WINDOW - 1);
+	assert_in_range(world_used(&w, 0, STEADY_WINDOWS), 9900, 10000);
+	run_to(STEADY_WINDOWS + 1, WINDOW / 2);
+	world_ends();
+}
+
 /* A dear call was denied by a node that had some units; it gave them back, as others did,
  * and there is enough now. */
 static void a_node_forgets_its_denial_of_what_it_gives_back(void **state)
@@ -566,6 +688,7 @@ int main(void)
 		cmocka_unit_test(units_of_a_meter_stay_dead),
 		cmocka_unit_test(units_of_a_burst_stay_dead),
 		cmocka_unit_test(the_end_of_a_window_is_no_storm),
+		cmocka_unit_test(an_answer_that_is_dead_serves_by_what_it_brings_ahead),
 		cmocka_unit_test(who_asks_a_far_store_when_a_window_ends_is_allowed),
 		cmocka_unit_test(units_in_cells_are_found_at_the_end),
 		cmocka_unit_test(a_key_that_is_spent_fast_is_split),
@@ -579,6 +702,9 @@ int main(void)
 		cmocka_unit_test(units_that_come_back_late_are_found),
 		cmocka_unit_test(a_crowd_gives_back),
 		cmocka_unit_test(what_is_idle_for_an_hour_of_a_day_is_back),
+		cmocka_unit_test(what_was_lent_ahead_of_idle_nodes_is_found),
+		cmocka_unit_test(what_a_hold_keeps_is_found_when_it_comes_back),
+		cmocka_unit_test(what_a_hold_keeps_is_found_after_the_rest_went_back),
 		cmocka_unit_test(a_node_forgets_its_denial_of_what_it_gives_back),
 		cmocka_unit_test(a_dear_call_finds_what_comes_back),
 		cmocka_unit_test(who_asks_again_takes_enough_or_nothing),

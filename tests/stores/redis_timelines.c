@@ -442,6 +442,8 @@ static struct gale_slot some_tag(struct chance *c, const struct key *key,
 		tag.us++;
 	if (chance_one_in(c, 24))
 		tag.part = chance_below(c, key->rule.is.limit);
+	if (tag.part == 0 && chance_one_in(c, 3))
+		tag.part = LEASE_KEEPS;
 	return tag;
 }
 

@@ -321,6 +321,26 @@ static struct borrow_answer answer_of(const struct lease_grant *grant)
 		                       .lives = true };
 }
 
+/* Others hope for what it has, and go on until it says that it has none.  BORROW-4 */
+static void who_has_something_asks_again_to_say_so(void **state)
+{
+	struct lease_grant grant = granted(0, 0, 0);
+	struct borrow_answer answer = answer_of(&grant);
+	struct borrow self = { 0 };
+
+	(void)state;
+	answer.spent = true;
+	grant.holders = 2;
+	assert_int_equal(borrow_hear(&window, &self, &answer).what, BORROW_DENY);
+	assert_int_equal(self.hopes, 0);
+	answer.spent = false;
+	assert_int_equal(borrow_hear(&window, &self, &answer).what,
+	                 BORROW_DENY | BORROW_WATCH);
+	assert_int_equal(self.hopes, 1);
+	grant.holders = 1; /* there are none */
+	assert_int_equal(borrow_hear(&window, &self, &answer).what, BORROW_DENY);
+}
+
 static void what_came_as_wanted_denies_nothing(void **state)
 {
 	struct lease_grant grant = granted(10, 3, 2);
@@ -850,6 +870,7 @@ int main(void)
 		cmocka_unit_test(
 		    a_window_that_has_begun_is_asked_for_when_somebody_spends),
 		cmocka_unit_test(a_window_that_has_begun_is_not_asked_for_in_vain),
+		cmocka_unit_test(who_has_something_asks_again_to_say_so),
 		cmocka_unit_test(what_came_as_wanted_denies_nothing),
 		cmocka_unit_test(a_denial_is_what_the_store_said),
 		cmocka_unit_test(what_is_no_denial),

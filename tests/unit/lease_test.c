@@ -240,7 +240,8 @@ static void a_window_takes_back_only_what_is_out(void **state)
 	    back(&key, T0, 0, 0, no_tag, 1)); /* as an empty row would have it */
 	assert_false(back(&key, T0, 1, 3, tag, 0));
 	assert_false(back(&key, T0, 1, 3, slot_at(T0 + 1), 1));
-	assert_false(back(&key, T0, 1, 3, (struct gale_slot){ T0, 1 }, 1));
+	assert_false(
+	    back(&key, T0, 1, 3, (struct gale_slot){ T0, LEASE_KEEPS + 1 }, 1));
 	assert_false(back(&key, T0, 1, MOST + 1, tag, 1));
 	assert_true(same_key(&key, &before));
 	assert_true(back(&key, T0, 1, 3, tag, 50)); /* of both grants, LEASE-4 */
@@ -284,6 +285,28 @@ static void others_are_those_who_may_give_back(void **state)
 	assert_int_equal(ask_spent(&key, T0, 1, 4).others, 1);
 	assert_int_equal(lend(&key, T0, 4, 5, 31, 31).others, 2);
 	assert_int_equal(lend(&key, T0 + SEC(1), 4, 6, 101, 101).others, 0);
+}
+
+/* A call that runs may put something back: its node gave back the rest.  LEASE-9 */
+static void who_gives_back_may_have_more(void **state)
+{
+	struct leased key = key_of(gale_fixed_window(100, SEC(1))), before;
+	struct gale_slot tag = lend(&key, T0, 1, 1, 1, 60).tag;
+	struct gale_slot keeps = { .us = tag.us, .part = LEASE_KEEPS };
+
+	(void)state;
+	assert_int_equal(lend(&key, T0, 2, 1, 1, 40).units, 40);
+	assert_true(back(&key, T0, 1, 2, keeps, 20));
+	before = key;
+	assert_true(back(&key, T0, 1, 2, keeps, 20)); /* LEASE-2 */
+	assert_true(same_key(&key, &before));
+	assert_int_equal(ask_spent(&key, T0, 2, 2).units, 9);
+	assert_int_equal(lend(&key, T0, 2, 3, 12, 12).others, 1);
+	assert_int_equal(out_of(&key, T0, 1), 40);
+	assert_true(back(&key, T0, 1, 3, tag, 10));
+	assert_int_equal(lend(&key, T0, 2, 4, 22, 22).others, 0);
+	assert_true(back(&key, T0, 1, 4, keeps, 30)); /* nothing is left */
+	assert_int_equal(lend(&key, T0, 2, 5, 100, 100).others, 0);
 }
 
 static void a_window_that_turns_forgets(void **state)
@@ -590,7 +613,7 @@ static void a_window_begins_with_what_was_lent_ahead(void **state)
 	assert_false(turns(&key, T0, 0)); /* RULE-2 */
 	grant = lend_ahead(&key, T1, 3, 5, 0);
 	assert_int_equal(grant.holders, 1);
-	assert_int_equal(grant.others, 0);
+	assert_int_equal(grant.others, 1); /* seven, with nodes that have not come */
 	assert_int_equal(grant.ahead, 0);
 	assert_true(steps(&key, T1, 148)); /* a strict step, on the same words */
 	assert_false(steps(&key, T1, 1));
@@ -826,6 +849,32 @@ static void where_there_is_no_row_nothing_is_lent_ahead(void **state)
 	assert_true(turns(&key, T1, 0));
 	assert_int_equal(ledger_rows(&key.ledger), 1);
 	assert_int_equal(remaining(&key, T1), 154);
+}
+
+/* Nothing is left for a node that says what it was lent ahead: that may go back.  LEASE-9 */
+static void who_says_what_it_had_may_have_it(void **state)
+{
+	struct leased key = bridged_key(), before;
+	struct lease_ask ask = {
+		.node = 1, .number = 2, .least = 1, .want = 1, .had = 4, .had_of = T1
+	};
+	struct lease_grant grant;
+
+	(void)state;
+	lend_ahead(&key, T0, 1, 30, 4);
+	assert_int_equal(lend_ahead(&key, T1, 2, 156, 0).others, 1);
+	before = key;
+	grant = bridge(&key, T1, &ask);
+	assert_int_equal(grant.units, 0);
+	assert_int_equal(grant.had, 4);
+	assert_int_equal(tell(&key, T1, 2, 3, 0, 0).others, 1);
+	grant = bridge(&key, T1, &ask); /* LEASE-2 */
+	assert_int_equal(grant.units + grant.had, 0);
+	assert_true(back(&key, T1, 1, 3, slot_at(T1), 4));
+	key = before;
+	ask.spent = true;
+	assert_int_equal(bridge(&key, T1, &ask).had, 4);
+	assert_int_equal(tell(&key, T1, 2, 3, 0, 0).others, 0);
 }
 
 /* The window began with units of nodes 1 and 2, and six others asked first. */
@@ -1226,6 +1275,7 @@ struct message {
 	struct lease_ask ask;
 	struct gale_slot tag;
 	uint64_t units; /* to give back */
+	bool keeps;     /* more may come */
 };
 
 /* Something that was taken from the key. */
@@ -1754,8 +1804,8 @@ static void deliver_back(struct world *w, const struct message *m)
 {
 	struct leased before = w->key;
 	bool may = may_return(w, m), must = must_return(w, m);
-	bool taken =
-	    back(&w->key, w->now, m->ask.node, m->ask.number, m->tag, m->units);
+	struct gale_slot tag = { m->tag.us, m->keeps ? LEASE_KEEPS : m->tag.part };
+	bool taken = back(&w->key, w->now, m->ask.node, m->ask.number, tag, m->units);
 	uint64_t start = is_window(w) ? start_of(w) : 0;
 
 	if (same_key(&before, &w->key)) {
@@ -1842,6 +1892,7 @@ static void random_back(struct world *w, struct message *m)
 		m->units = net(of);
 	if (chance_one_in(&w->c, 8))
 		m->tag.us += chance_below(&w->c, 3);
+	m->keeps = is_window(w) && chance_one_in(&w->c, 4);
 }
 
 static void random_message(struct world *w)
@@ -1933,6 +1984,8 @@ int main(void)
 		cmocka_unit_test(a_number_does_its_work_once),
 		cmocka_unit_test(a_window_takes_back_only_what_is_out),
 		cmocka_unit_test(others_are_those_who_may_give_back),
+		cmocka_unit_test(who_gives_back_may_have_more),
+		cmocka_unit_test(who_says_what_it_had_may_have_it),
 		cmocka_unit_test(a_window_that_turns_forgets),
 		cmocka_unit_test(a_window_with_all_back_is_as_good_as_new),
 		cmocka_unit_test(a_fleet_of_any_size_gives_back),

@@ -11,7 +11,7 @@
  *                      node 1: refused --look, look, ...--> asks again --lease--> served
  *
  * Asks and returns are answered at once: that they may be lost is for once.c.  A denial lasts
- * until the window turns.
+ * until the window turns.  A hold of the first node keeps units, which are used or come back.
  *
  * Shipped   borrow_ask, borrow_lack, borrow_hear, borrow_served, borrow_look; lease_step and
  *           lease_give_back, with the ledger.
@@ -26,22 +26,25 @@
 	UINT64_C(1000000000) /* 16 in a window: after two, what is idle goes back */
 #define UNSEEN 255
 
-enum { N, LIMIT, BATCH, COST, BACK, AGAIN, ENOUGH };
+enum { N, LIMIT, BATCH, COST, HOLDS, BACK, AGAIN, ENOUGH, KEPT };
 
 static const struct constant constants[] = {
 	{ "nodes", 1, NODES, 2, "" },
 	{ "limit", 1, 20, 4, "" },
 	{ "batch", 1, 20, 3, "" },
 	{ "cost", 1, 8, 2, "of a call; others cost 1" },
+	{ "holds", 0, 8, 0, "units that a hold of the first node keeps; 0: none" },
 	{ "back", 0, 1, 1, "guard at 0: what is idle goes back" },
 	{ "again", 0, 1, 1, "guard at 0: a node that was denied asks again" },
 	{ "enough", 0, 1, 1,
 	  "guard at 0: then for as much as was refused, or nothing" },
+	{ "kept", 0, 1, 1, "guard at 0: what a hold keeps may come back" },
 	{ NULL, 0, 0, 0, NULL },
 };
 
 struct node {
 	uint8_t credit;
+	uint8_t kept;   /* by a hold that runs */
 	uint8_t denial; /* the least cost that is refused, or 0 */
 	uint8_t wants;  /* what the call costs that was refused; 0: none was */
 	uint8_t watched;
@@ -128,7 +131,13 @@ static void keep_ledger(struct state *state, const struct window_state *words,
 	}
 }
 
-static struct lease_grant lend(struct state *state, int n, struct borrow_ask ask)
+static bool may_get_back(const long *c, const struct node *node)
+{
+	return node->kept > 0 && c[KEPT];
+}
+
+static struct lease_grant lend(struct state *state, int n, struct borrow_ask ask,
+                               bool spent)
 {
 	struct window_state words = words_of_window(&rule, start_us(), state->used);
 	struct ledger ledger = ledger_of(state);
@@ -136,7 +145,7 @@ static struct lease_grant lend(struct state *state, int n, struct borrow_ask ask
 		                   .number = 2,
 		                   .want = ask.want,
 		                   .least = ask.least,
-		                   .spent = state->nodes[n].credit == 0 };
+		                   .spent = spent };
 	struct lease_grant grant =
 	    lease_step(&rule, (uint64_t *)&words, &ledger, start_us(), &lease);
 
@@ -144,14 +153,15 @@ static struct lease_grant lend(struct state *state, int n, struct borrow_ask ask
 	return grant;
 }
 
-static void take_back(struct state *state, int n)
+static void take_back(const long *c, struct state *state, int n)
 {
 	struct window_state words = words_of_window(&rule, start_us(), state->used);
 	struct ledger ledger = ledger_of(state);
 	struct node *node = &state->nodes[n];
-	bool back =
-	    lease_give_back(&rule, (uint64_t *)&words, &ledger, start_us(),
-	                    (unsigned)n + 1, 2, slot_at(start_us()), node->credit);
+	struct gale_slot tag = { .us = start_us(),
+		                 .part = may_get_back(c, node) ? LEASE_KEEPS : 0 };
+	bool back = lease_give_back(&rule, (uint64_t *)&words, &ledger, start_us(),
+	                            (unsigned)n + 1, 2, tag, node->credit);
 
 	gale_assert(back);
 	keep_ledger(state, &words, &ledger);
@@ -214,11 +224,13 @@ static bool errand(const long *c, struct state *state, int n, uint8_t cost,
 	};
 	struct borrow borrow = borrow_of(node);
 	struct borrow_ask ask = borrow_ask(&terms, &need, (uint64_t)c[BATCH]);
-	struct lease_grant grant = lend(state, n, ask);
+	bool spent = node->credit == 0 && !may_get_back(c, node);
+	struct lease_grant grant = lend(state, n, ask, spent);
 	struct borrow_answer answer = { .grant = &grant,
 		                        .want = ask.want,
 		                        .capacity = terms.capacity,
 		                        .sent = now,
+		                        .spent = spent,
 		                        .lives = true };
 	struct borrow_orders orders;
 
@@ -276,7 +288,7 @@ static void look(const long *c, struct state *state, int n)
 	keep_borrow(node, &borrow);
 	node->watched = (orders.what & BORROW_WATCH) != 0;
 	if ((orders.what & BORROW_GIVE_BACK) && c[BACK])
-		take_back(state, n);
+		take_back(c, state, n);
 	if ((orders.what & BORROW_ASK_AHEAD) ||
 	    ((orders.what & BORROW_ASK_AGAIN) && c[AGAIN]))
 		(void)errand(c, state, n, 0, &refused);
@@ -319,6 +331,39 @@ static void look_alone(const long *c, const struct state *state, int n,
 	step(walk, &after, CHANCE, "node %d looks", n, 0);
 }
 
+/* Of what the first node has in hand. */
+static void hold(const long *c, const struct state *state, struct walk *walk)
+{
+	struct state after = *state;
+	struct node *node = &after.nodes[0];
+
+	if (c[HOLDS] == 0 || node->kept > 0 || node->credit < c[HOLDS])
+		return;
+	node->kept = (uint8_t)c[HOLDS];
+	node->credit -= node->kept;
+	step(walk, &after, CHANCE, "a hold takes %d", node->kept, 0);
+}
+
+/* All of it is used, or nothing: then it is in hand again. */
+static void settle(const struct state *state, bool used, struct walk *walk)
+{
+	struct state after = *state;
+	struct node *node = &after.nodes[0];
+
+	if (node->kept == 0)
+		return;
+	if (!used) {
+		node->credit += node->kept;
+		node->denial = 0;
+		if (!node->watched)
+			node->seen = UNSEEN;
+		node->watched = 1;
+	}
+	node->kept = 0;
+	step(walk, &after, CHANCE,
+	     used ? "what is held is used" : "what is held comes back", 0, 0);
+}
+
 static void turn(const long *c, const struct state *state, struct walk *walk)
 {
 	struct state after = *state;
@@ -327,7 +372,7 @@ static void turn(const long *c, const struct state *state, struct walk *walk)
 	for (int n = 0; n < c[N]; n++) {
 		struct node *node = &after.nodes[n];
 
-		node->credit = node->denial = node->wants = 0;
+		node->credit = node->kept = node->denial = node->wants = 0;
 		node->granted = node->out = 0;
 	}
 	step(walk, &after, CHANCE, "the window turns", 0, 0);
@@ -342,6 +387,9 @@ static void next(const long *c, const void *at, struct walk *walk)
 		looks(c, state, n, walk);
 		look_alone(c, state, n, walk);
 	}
+	hold(c, state, walk);
+	settle(state, /* used= */ true, walk);
+	settle(state, /* used= */ false, walk);
 	turn(c, state, walk);
 }
 
@@ -363,7 +411,7 @@ static const char *broken(const long *c, const void *at)
 
 	for (int n = 0; n < c[N]; n++) {
 		out += state->nodes[n].out;
-		if (state->nodes[n].credit > state->nodes[n].out)
+		if (state->nodes[n].credit + state->nodes[n].kept > state->nodes[n].out)
 			return "ledger";
 	}
 	return out == state->used ? NULL : "conserved";
@@ -406,9 +454,11 @@ static void print(const long *c, const void *at, FILE *out)
 	for (int n = 0; n < c[N]; n++) {
 		const struct node *node = &state->nodes[n];
 
-		fprintf(out, "; node %d has %d, denied from %d, wants %d, idle %d, %s",
-		        n, node->credit, node->denial, node->wants, node->idle,
-		        node->watched ? "watched" : "not watched");
+		fprintf(out,
+		        "; node %d has %d and keeps %d, denied from %d, wants %d, idle "
+		        "%d, %s",
+		        n, node->credit, node->kept, node->denial, node->wants,
+		        node->idle, node->watched ? "watched" : "not watched");
 		fprintf(out, ", seen %d, asks again in %d (%d)", node->seen, node->wait,
 		        node->hopes);
 	}
