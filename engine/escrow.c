@@ -652,33 +652,54 @@ static void refuse(struct escrow *escrow, uint32_t number, uint64_t cost)
 		escrow->tenants[number].refused += more;
 }
 
-struct escrow_answer escrow_ask(struct escrow *escrow, uint32_t number, uint64_t cost,
-                                uint64_t now_us)
+bool escrow_ask_own(struct escrow *escrow, uint32_t number, uint64_t cost,
+                    uint64_t now_us, struct escrow_answer *ret_answer)
 {
 	struct escrow_tenant *tenant = &escrow->tenants[number];
-	struct escrow_answer answer = { 0 };
-	enum verdict verdict = NO;
+	uint64_t remaining;
+	bool is_own;
 
 	gale_assert(!tenant->below);
 	be_seen(escrow, number, now_us);
 	if (tenant->debt > 0)
 		pay(escrow, number);
-	answer.reset_us = escrow->window + escrow->set.period_us - escrow->now_us;
+	remaining = remaining_of(escrow, number);
+	is_own = tenant->debt == 0 && cost <= remaining;
+	if (is_own) {
+		take(escrow, number, cost);
+		/* Of what a node keeps, and gives only for guarantees, less may be left. */
+		remaining =
+		    escrow->above ? remaining_of(escrow, number) : remaining - cost;
+	}
+	*ret_answer = (struct escrow_answer){
+		.admitted = is_own,
+		.share = tenant->share,
+		.remaining = remaining,
+		.reset_us = escrow->window + escrow->set.period_us - escrow->now_us,
+	};
+	return is_own;
+}
+
+void escrow_ask_beyond(struct escrow *escrow, uint32_t number, uint64_t cost,
+                       struct escrow_answer *answer)
+{
+	struct escrow_tenant *tenant = &escrow->tenants[number];
+	enum verdict verdict = NO;
+
 	if (cost > escrow_most(escrow, number))
-		answer.retry_us = GALE_NEVER;
+		answer->retry_us = GALE_NEVER;
 	else
 		verdict = judge(escrow, number, cost);
-	answer.admitted = verdict != NO;
-	answer.lent = verdict == LENT;
-	if (answer.admitted) {
+	answer->admitted = verdict != NO;
+	answer->lent = verdict == LENT;
+	if (answer->admitted) {
 		take(escrow, number, cost);
-	} else if (answer.retry_us != GALE_NEVER) {
+	} else if (answer->retry_us != GALE_NEVER) {
 		refuse(escrow, number, cost);
-		answer.retry_us = retry_of(escrow, number, answer.reset_us);
+		answer->retry_us = retry_of(escrow, number, answer->reset_us);
 	}
-	answer.share = share_of(escrow, tenant);
-	answer.remaining = remaining_of(escrow, number);
-	return answer;
+	answer->share = share_of(escrow, tenant);
+	answer->remaining = remaining_of(escrow, number);
 }
 
 /* Units of its guarantee that are free again are kept for it.  Returns the rest. */

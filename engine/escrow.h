@@ -165,9 +165,23 @@ void escrow_remove(struct escrow *escrow, uint32_t number);
 /* FAIR_GUARANTEE: guarantees are above it. */
 enum fair_fault escrow_set_limit(struct escrow *escrow, uint64_t limit);
 
-/* Of a tenant that has no escrow below.  cost: 1 to GALE_UNITS_MAX. */
-struct escrow_answer escrow_ask(struct escrow *escrow, uint32_t number, uint64_t cost,
-                                uint64_t now_us);
+/* Of a tenant that has no escrow below.  cost: 1 to GALE_UNITS_MAX.  True: it is admitted, within its
+ * share.  False: the tenant is present, and the ask is not decided. */
+bool escrow_ask_own(struct escrow *escrow, uint32_t number, uint64_t cost,
+                    uint64_t now_us, struct escrow_answer *ret_answer);
+/* Decides such an ask, at the same instant. */
+void escrow_ask_beyond(struct escrow *escrow, uint32_t number, uint64_t cost,
+                       struct escrow_answer *answer);
+/* Both. */
+static inline struct escrow_answer escrow_ask(struct escrow *escrow, uint32_t number,
+                                              uint64_t cost, uint64_t now_us)
+{
+	struct escrow_answer answer;
+
+	if (!escrow_ask_own(escrow, number, cost, now_us, &answer))
+		escrow_ask_beyond(escrow, number, cost, &answer);
+	return answer;
+}
 /* After an ask was admitted: so many more units, up to most, of what is left of its share.  It
  * may use them until the window turns. */
 uint64_t escrow_ask_ahead(struct escrow *escrow, uint32_t number, uint64_t most);

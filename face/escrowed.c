@@ -136,15 +136,21 @@ void escrowed_empty_all(struct family *family)
 	}
 }
 
+/* Of such a share. */
+static uint64_t most_ahead(uint64_t share)
+{
+	uint64_t most = share / AHEAD_PART;
+
+	return most < CREDIT_UNITS_MAX ? most : CREDIT_UNITS_MAX;
+}
+
 static uint64_t ahead_of(struct gale_tenant *tenant, uint64_t share)
 {
 	struct escrow *escrow = &tenant->locked.family->escrow;
-	uint64_t most = share / AHEAD_PART;
 
 	if (escrow->set.parted)
 		return 0;
-	return escrow_ask_ahead(escrow, tenant->locked.number,
-	                        most < CREDIT_UNITS_MAX ? most : CREDIT_UNITS_MAX);
+	return escrow_ask_ahead(escrow, tenant->locked.number, most_ahead(share));
 }
 
 static void take_back(struct gale_tenant *tenant)
@@ -323,42 +329,76 @@ static uint64_t falls_above(const struct gale_tenant *tenant)
 	return falls;
 }
 
-/* Who comes may lower the shares of others below what they have ahead. */
-static struct escrow_answer ask_escrow(struct gale_tenant *tenant, uint64_t cost,
-                                       uint64_t now_us)
+/* Who has come may have lowered the shares of others below what they have ahead. */
+static bool have_fallen(struct gale_tenant *tenant, uint64_t falls)
+{
+	if (falls_above(tenant) == falls)
+		return false;
+	escrowed_take_back_all(&tenant->budget->locked.family);
+	return true;
+}
+
+static void ask_escrow(struct gale_tenant *tenant, uint64_t cost, uint64_t now_us,
+                       struct escrow_answer *ret_answer)
 {
 	struct escrow *escrow = &tenant->locked.family->escrow;
 	uint32_t number = tenant->locked.number;
 	uint64_t falls = falls_above(tenant);
-	struct escrow_answer answer = escrow_ask(escrow, number, cost, now_us);
 
-	if (falls_above(tenant) == falls)
-		return answer;
-	escrowed_take_back_all(&tenant->budget->locked.family);
-	return answer.admitted ? answer : escrow_ask(escrow, number, cost, now_us);
+	if (!escrow_ask_own(escrow, number, cost, now_us, ret_answer))
+		escrow_ask_beyond(escrow, number, cost, ret_answer);
+	if (have_fallen(tenant, falls) && !ret_answer->admitted)
+		*ret_answer = escrow_ask(escrow, number, cost, now_us);
 }
 
-static struct escrow_answer ask_locked(struct gale_tenant *tenant, uint64_t cost,
-                                       mono now, enum gale_why *ret_why)
+/* The purse has units, and none of the tenant's would have room for so many. */
+static bool may_stay(const struct gale_tenant *tenant, uint64_t cost)
+{
+	return cost > most_ahead(load_relaxed(&tenant->till.share)) &&
+	       tenant->locked.window == tenant->locked.family->escrow.window &&
+	       credit_units(load_relaxed(&tenant->till.purse)) > 0;
+}
+
+/* Of what is left of the share beside the purse.  TENANT-10 */
+static bool ask_beside_purse(struct gale_tenant *tenant, uint64_t cost, uint64_t now_us,
+                             struct escrow_answer *ret_answer)
+{
+	uint64_t falls = falls_above(tenant);
+
+	bool is_own = escrow_ask_own(&tenant->locked.family->escrow,
+	                             tenant->locked.number, cost, now_us, ret_answer);
+
+	(void)have_fallen(tenant, falls);
+	return is_own;
+}
+
+static enum gale_why ask_locked(struct gale_tenant *tenant, uint64_t cost, mono now,
+                                struct escrow_answer *ret_answer)
 {
 	uint64_t now_us = utc_us(tenant->budget, now), ahead = 0;
-	struct escrow_answer answer;
 	enum gale_why why;
+	bool stays;
 
 	go_on_to(tenant, now_us);
-	empty_purse(tenant);
-	answer = ask_escrow(tenant, cost, now_us);
-	why = why_of(tenant->budget, &answer, cost);
-	note(tenant, &answer, why, cost);
-	if (answer.admitted)
+	stays = may_stay(tenant, cost) &&
+	        ask_beside_purse(tenant, cost, now_us, ret_answer);
+	if (!stays) {
+		empty_purse(tenant);
+		ask_escrow(tenant, cost, now_us, ret_answer);
+	}
+	why = why_of(tenant->budget, ret_answer, cost);
+	note(tenant, ret_answer, why, cost);
+	if (ret_answer->admitted)
 		store_relaxed(&tenant->till.denied, 0);
 	else if (why != GALE_WHY_TOO_MUCH)
-		remember(tenant, why, answer.retry_us, cost, now);
-	if (why != GALE_WHY_TOO_MUCH)
-		ahead = fill_purse(tenant, &answer);
-	store_relaxed(&tenant->till.left, answer.remaining - ahead);
-	*ret_why = why;
-	return answer;
+		remember(tenant, why, ret_answer->retry_us, cost, now);
+	if (!stays && why != GALE_WHY_TOO_MUCH)
+		ahead = fill_purse(tenant, ret_answer);
+	store_relaxed(&tenant->till.left, ret_answer->remaining - ahead);
+	if (stays)
+		ret_answer->remaining +=
+		    credit_units(load_relaxed(&tenant->till.purse));
+	return why;
 }
 
 /* It has not been taken out, nor been cut off by its parent's end. */
@@ -382,7 +422,7 @@ static struct gale_answer ask(struct gale_seat *seat, struct gale_tenant *tenant
 	else if (tenant->locked.below)
 		why = GALE_WHY_BAD_ASK;
 	else
-		answer = ask_locked(tenant, cost, seat_now(seat), &why);
+		why = ask_locked(tenant, cost, seat_now(seat), &answer);
 	if (ret_units && answer.admitted)
 		*ret_units = (struct tenant_units){
 			.units = cost,

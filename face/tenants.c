@@ -621,8 +621,8 @@ struct gale_answer gale_tenant_ask(struct gale_seat *seat, struct gale_tenant *t
 
 	if (!LIKELY(seat && tenant) ||
 	    !LIKELY(tenant->handle.runtime == seat->handle.runtime) ||
-	    !LIKELY(lifeline_passes(&seat->lifeline)) ||
-	    !LIKELY(cost - 1 < CREDIT_UNITS_MAX) || !LIKELY(seat_tells(seat, &now)))
+	    !LIKELY(lifeline_passes(&seat->lifeline)) || !LIKELY(cost_is_good(cost)) ||
+	    !LIKELY(seat_tells(seat, &now)))
 		return ask_tenant_at_length(seat, tenant, cost);
 	seat_check_thread(seat);
 	if (LIKELY(till_take(&tenant->till, now, cost, &word)))

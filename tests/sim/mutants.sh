@@ -455,6 +455,16 @@ mutant engine/escrow.c 'a tenant that owes units is admitted (ESCROW-5)' \
 	'if (tenant->debt > 0) /* ESCROW-5 */' 'if (tenant->debt > GALE_UNITS_MAX)' tenants
 mutant engine/escrow.c 'a window that is over is debited (ESCROW-5)' \
 	'if (window != escrow->window || tenant->window != window)' 'if (window > escrow->window)' tenants
+mutant engine/escrow.c 'a user that owes units has what its node keeps (ESCROW-5)' \
+	'is_own = tenant->debt == 0 && cost <= remaining;' 'is_own = cost <= remaining;' tenants
+mutant face/escrowed.c 'a purse stays that has too little for common asks (TENANT-10)' \
+	'	return cost > most_ahead(load_relaxed(&tenant->till.share)) &&' '	return cost > 0 &&' tenants
+mutant face/escrowed.c 'a purse of the window before stays (TENANT-10)' \
+	'tenant->locked.window == tenant->locked.family->escrow.window &&' 'tenant->locked.window > 0 &&' tenants
+mutant face/escrowed.c 'a dear ask is denied for what its own purse has (TENANT-10)' \
+	'return is_own;' 'return is_own || true;' tenants
+mutant face/escrowed.c 'a dear ask leaves purses that are above fallen shares (TENANT-10)' \
+	'(void)have_fallen(tenant, falls);' '(void)falls;' tenants
 mutant face/escrowed.c 'what a hold does not need is lost (TENANT-7)' \
 	'escrow_give(&family->escrow, tenant->locked.number, back, window);' '(void)back;' tenants
 mutant face/escrowed.c 'the hold of a tenant that was closed gives back to the next one (TENANT-7)' \

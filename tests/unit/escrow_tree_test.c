@@ -119,6 +119,27 @@ static void each_level_is_parted_by_weight(void **state)
 	assert_int_equal(got[0], 1000);
 }
 
+/* Each ask pays what is left of the least share on the way up; the node keeps some more, for a
+ * guarantee.  ESCROW-5 */
+static void who_owes_units_gets_none_of_what_is_kept(void **state)
+{
+	const struct escrow_terms orgs[ORGS] = { { 100, 100, 1 }, plain(1), plain(1) };
+	struct world world;
+
+	(void)state;
+	open_world(&world, 1000, orgs);
+	assert_int_equal(
+	    add(&world.orgs[0], (struct escrow_terms){ 60, GALE_UNITS_MAX, 1 }),
+	    FAIR_GOOD);
+	assert_true(ask(&world, 0, 0, 1));
+	escrow_debit(&world.orgs[0], 0, 90, world.orgs[0].window);
+	assert_false(ask(&world, 0, 0, 1));
+	assert_true(ask(&world, 0, 0, 9));
+	assert_false(ask(&world, 0, 0, 1));
+	assert_int_equal(escrow_used(&world.root, 0), 100);
+	check(&world);
+}
+
 /* TREE-3: a guarantee deep in the tree is there, though its organisation has used its share. */
 static void a_guarantee_below_is_there_whenever_it_is_asked_for(void **state)
 {
@@ -517,6 +538,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_level_is_parted_by_weight),
+		cmocka_unit_test(who_owes_units_gets_none_of_what_is_kept),
 		cmocka_unit_test(a_guarantee_below_is_there_whenever_it_is_asked_for),
 		cmocka_unit_test(an_ask_within_its_share_is_admitted_at_once),
 		cmocka_unit_test(a_node_is_present_while_something_below_it_asks),

@@ -317,6 +317,65 @@ static void a_purse_takes_nothing_from_others(void **state)
 	close_all(&h, budget, a, b);
 }
 
+static void is_left_after(struct house *h, struct gale_tenant *tenant, uint64_t cost,
+                          uint64_t remaining, uint64_t ahead)
+{
+	struct gale_answer answer = gale_tenant_ask(h->seat, tenant, cost);
+
+	is_told(answer, GALE_ALLOW, GALE_WHY_OWN);
+	assert_int_equal(answer.remaining, remaining);
+	assert_int_equal(counts_of(tenant).ahead, ahead);
+}
+
+/* A purse of a share of 800 units has 100.  TENANT-10 */
+static void an_ask_above_purses_leaves_the_purse_alone(void **state)
+{
+	struct gale_budget *budget;
+	struct gale_tenant *tenant;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 800);
+	tenant = open_tenant(budget, 0, 1);
+	is_left_after(&h, tenant, 1, 799, 100);
+	assert_int_equal(flood(&h, tenant, 40), 40);
+	is_left_after(&h, tenant, 200, 559, 60);
+	is_left_after(&h, tenant, 100, 459, 100); /* a purse has room for that */
+	assert_int_equal(flood(&h, tenant, 100), 100);
+	is_left_after(&h, tenant, 200, 159, 100); /* it was empty */
+	is_left_after(&h, tenant, 120, 39, 39);   /* it has some of these units */
+	is_told(gale_tenant_ask(h.seat, tenant, 120), GALE_DENY, GALE_WHY_SPENT);
+	assert_int_equal(flood(&h, tenant, 100), 39);
+	gale_tenant_close(tenant);
+	gale_budget_close(budget);
+	assert_true(house_close(&h));
+}
+
+/* The tenant is present all the time, and all but one of these steps turn the window.  TENANT-1 */
+static void an_ask_above_purses_leaves_none_of_the_window_before(void **state)
+{
+	struct gale_budget_config config = { .limit = 800,
+		                             .window_us = WINDOW_US,
+		                             .release_us = WINDOW_US };
+	struct gale_budget *budget;
+	struct gale_tenant *tenant;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	must(gale_budget_open(h.runtime, &config, &budget) == GALE_ERR_OK);
+	tenant = open_tenant(budget, 0, 1);
+	for (int i = 0; i < 5; i++) {
+		is_told(gale_tenant_ask(h.seat, tenant, 200), GALE_ALLOW, GALE_WHY_OWN);
+		assert_int_equal(counts_of(tenant).ahead, 100);
+		test_clock_advance(&h.clock, GALE_MILLIS(900));
+	}
+	gale_tenant_close(tenant);
+	gale_budget_close(budget);
+	assert_true(house_close(&h));
+}
+
 /* W-8: who is closed leaves what it has used, and what it has not. */
 static void a_tenant_that_is_closed_leaves_what_it_has_used(void **state)
 {
@@ -802,6 +861,32 @@ static void each_level_is_parted_by_weight(void **state)
 	close_tree(&tree);
 }
 
+/* Another tenant comes, and users find only with their next asks that their organisation has less: also
+ * with one beside a purse.  TENANT-2, TENANT-10 */
+static void an_ask_above_purses_finds_that_shares_have_fallen(void **state)
+{
+	struct gale_tenant *org, *users[2], *late;
+	struct gale_budget *budget;
+	struct house h;
+
+	(void)state;
+	house_open(&h, &plan);
+	budget = open_budget(&h, 1600);
+	org = open_tenant(budget, 0, 1);
+	users[0] = open_below(org, budget, 0, 1);
+	users[1] = open_below(org, budget, 0, 1);
+	late = open_tenant(budget, 0, 1);
+	assert_int_equal(flood(&h, users[0], 1) + flood(&h, users[1], 1), 2);
+	is_left_after(&h, users[0], 250, 549, 200);
+	assert_int_equal(flood(&h, late, 1), 1);
+	is_told(gale_tenant_ask(h.seat, users[1], 150), GALE_ALLOW, GALE_WHY_OWN);
+	assert_int_equal(counts_of(users[0]).ahead, 0);
+	for (int i = 0; i < 2; i++)
+		gale_tenant_close(users[i]);
+	gale_tenant_close(org);
+	close_all(&h, budget, late, NULL);
+}
+
 /* Its own organisation has used its share, and then others come.  TREE-3 */
 static void a_users_guarantee_is_there_whatever_others_ask_for(void **state)
 {
@@ -952,6 +1037,8 @@ int main(void)
 		cmocka_unit_test(who_has_used_its_share_gets_what_another_leaves),
 		cmocka_unit_test(no_purse_reaches_into_the_next_window),
 		cmocka_unit_test(a_purse_takes_nothing_from_others),
+		cmocka_unit_test(an_ask_above_purses_leaves_the_purse_alone),
+		cmocka_unit_test(an_ask_above_purses_leaves_none_of_the_window_before),
 		cmocka_unit_test(a_tenant_that_is_closed_leaves_what_it_has_used),
 		cmocka_unit_test(tenants_by_the_million_come_and_go),
 		cmocka_unit_test(a_crowd_is_present_at_once),
@@ -963,6 +1050,7 @@ int main(void)
 		cmocka_unit_test(threads_get_what_there_is_and_no_more),
 		cmocka_unit_test(the_ratio_of_threads_is_a_thousandth_at_most),
 		cmocka_unit_test(each_level_is_parted_by_weight),
+		cmocka_unit_test(an_ask_above_purses_finds_that_shares_have_fallen),
 		cmocka_unit_test(a_users_guarantee_is_there_whatever_others_ask_for),
 		cmocka_unit_test(
 		    users_who_live_from_their_purses_keep_their_organisation),
