@@ -57,17 +57,18 @@ static inline enum gale_why till_why(const struct till *till)
 	return (enum gale_why)(load_relaxed(&till->most) >> TILL_WHY_SHIFT);
 }
 
-/* TILL-1 */
+/* TILL-1.  The word that an answer is made of is one that the swap gets, not one that it yields: so
+ * a processor makes the answer while the swap is under way. */
 static ALWAYS_INLINE bool till_take(struct till *till, mono now, uint64_t cost,
                                     uint64_t *ret_word)
 {
 	uint64_t word = load_relaxed(&till->purse);
 
-	while (LIKELY(credit_covers(word, now, cost)))
-		if (LIKELY(swap_if_relaxed(&till->purse, &word, word - cost))) {
-			*ret_word = word - cost;
+	while (LIKELY(credit_covers(word, now, cost))) {
+		*ret_word = word - cost;
+		if (LIKELY(swap_if_relaxed(&till->purse, &word, *ret_word)))
 			return true;
-		}
+	}
 	return false;
 }
 
