@@ -35,9 +35,9 @@
  *   TENANT-9  A tenant that was closed lives until its last hold is settled.  Each seat counts in a
  *             word of its own the holds that it has begun less those that it has settled: their sum
  *             says how many are open.  A commit's last step at a tenant takes its hold off that count.
- *   TENANT-10 An ask for more than a purse of the tenant may hold leaves the purse as it is, if what is
+ *   TENANT-10  An ask for more than a purse of the tenant may hold leaves the purse as it is, if what is
  *             left of the share beside it is enough.  Else the purse gives its units back before the ask
- *             is decided: they never make that it is denied.  (T2)
+ *             is decided: no ask is denied for units that its own purse has.  (T2)
  *
  * Ordering
  *
