@@ -329,6 +329,19 @@ static void come_too_early(struct fund *fund, struct stake *stake, struct list *
 	               "short for it");
 }
 
+/* A denial for want of units ends when units are left.  CLAIM-9 */
+static void learn_of_units(struct fund *fund, const struct pool_answer *answer)
+    ON(fund->lock)
+{
+	for (struct list *place = fund->locked.stakes.next;
+	     place != &fund->locked.stakes; place = place->next) {
+		struct stake *stake = stake_at(place);
+
+		if (claim_learn_of_units(&stake->locked.claim, answer->window))
+			store_relaxed(&stake->till->denied, 0);
+	}
+}
+
 static void take_answer(struct fund *fund, struct stake *stake, mono now,
                         struct list *done) ON(fund->lock)
 {
@@ -356,6 +369,8 @@ static void take_answer(struct fund *fund, struct stake *stake, mono now,
 		return;
 	}
 	add_granted(fund, answer->window, more, most);
+	if (answer->free > 0)
+		learn_of_units(fund, answer);
 	stake->locked.told = *answer;
 	stake->locked.why = answer->free == 0 ? GALE_WHY_SPENT : GALE_WHY_OTHERS;
 	stake->locked.counts.quanta +=

@@ -14,7 +14,7 @@
 #define GROWTH 8      /* of a quantum over the one before, at most */
 #define SHORTEST 4096 /* of a window: no quantum is thought to have lasted less */
 /* An ask that was refused is made again when a PART of the time has not passed yet: of half of
- * release_us, or of the rest of the window. */
+ * release_us, or of the rest of the window; and at least as often as in a PART of a window. */
 #define PART 8
 #define DRIFT 1000000
 #define KEEP 4    /* ticks that what is kept lasts, at least */
@@ -176,26 +176,67 @@ static void turn(struct claim *claim, uint64_t window)
 	claim->most = claim->terms.limit;
 	claim->granted = claim->back = claim->taken = 0;
 	claim->told_back = claim->taken_then = claim->seen = claim->debt = 0;
-	claim->refused = 0;
+	claim->refused = claim->spent_us = 0;
 }
 
 /* While a tenant that was refused asks again in half of release_us, it is never absent, and gets
- * its part of what others leave.  When nothing is left for any tenant, units only come back, and
- * one that asks near the end of the window finds them all. */
-static void be_refused(struct claim *claim, uint64_t least,
-                       const struct pool_answer *answer, mono now)
+ * its part of what others leave.  A tenant that is never absent has to ask, too: units come back. */
+static uint64_t present_us(const struct claim *claim)
 {
-	uint64_t release_us =
-	    lesser(claim->terms.release_us / 2, claim->terms.period_us);
-	uint64_t rest_us = answer->left_us - answer->left_us / PART;
-	uint64_t pause_us = release_us - release_us / PART;
+	return lesser(claim->terms.release_us / 2, claim->terms.period_us / PART);
+}
 
-	if (answer->free == 0)
-		pause_us = greater(release_us, rest_us);
-	else /* another tenant may be absent by then */
+/* Others have units that its guarantee needs.  What comes back is kept for it while it is present. */
+static bool lacks_guarantee(const struct claim *claim, const struct pool_answer *answer)
+{
+	return answer->used < claim->terms.guarantee &&
+	       answer->guarantees <= claim->terms.limit;
+}
+
+/* Nothing is left for any tenant, and units only come back: one that asks near the end of the window
+ * finds them all, and one that asks before finds those that came back early.  The last ask stands for
+ * one that would come soon before it.  CLAIM-9 */
+static uint64_t pause_when_spent(const struct claim *claim,
+                                 const struct pool_answer *answer, bool again)
+{
+	uint64_t rest_us =
+	    greater(present_us(claim), answer->left_us - answer->left_us / PART);
+	uint64_t pause_us = claim->spent_us;
+
+	if (pause_us == 0)
+		pause_us = 2 * present_us(claim);
+	else if (again)
+		pause_us *= 2;
+	return 2 * pause_us > rest_us ? rest_us : pause_us;
+}
+
+/* again: it was not to ask before, if it was refused.  Whatever it tells the pool meanwhile does not
+ * put off the next ask. */
+static void be_refused(struct claim *claim, uint64_t least,
+                       const struct pool_answer *answer, bool again, mono now)
+{
+	uint64_t pause_us = present_us(claim) - present_us(claim) / PART, spent_us = 0;
+	mono retry;
+
+	if (answer->free > 0) { /* another tenant may be absent by then */
 		pause_us = lesser(pause_us, answer->retry_us);
+	} else {
+		if (!lacks_guarantee(claim, answer))
+			pause_us = pause_when_spent(claim, answer, again);
+		spent_us = pause_us + 1;
+	}
+	retry = mono_after(now, (pause_us + 1) * 1000);
+	claim->retry = again ? retry : mono_earlier(claim->retry, retry);
+	claim->spent_us = spent_us;
 	claim->refused = least;
-	claim->retry = mono_after(now, (pause_us + 1) * 1000);
+}
+
+bool claim_learn_of_units(struct claim *claim, uint64_t window)
+{
+	if (claim->spent_us == 0 || claim->window != window)
+		return false;
+	claim->refused = claim->spent_us = 0;
+	return true;
 }
 
 /* Units that were refused under other terms may be had under these. */
@@ -214,6 +255,7 @@ static enum claim_news be_told(struct claim *claim, const struct pool_ask *ask,
 	mono turns = surely_after(now, answer->left_us, claim->drift_ppm);
 	bool same = answer->window == claim->window && ask->window == claim->window;
 	uint64_t had;
+	bool again;
 
 	turn(claim, answer->window);
 	if (same)
@@ -229,13 +271,16 @@ static enum claim_news be_told(struct claim *claim, const struct pool_ask *ask,
 	claim->shut = false;
 	if (mono_reached(now, claim->end))
 		return CLAIM_EARLY;
+	again = claim->refused == 0 || mono_reached(claim->sent, claim->retry);
 	claim->refused = 0;
 	if (!is_as_now(claim, ask))
 		return CLAIM_HEARD;
 	if (answer->free == 0 || answer->used >= answer->share) /* CLAIM-7 */
-		be_refused(claim, 1, answer, now);
+		be_refused(claim, 1, answer, again, now);
 	else if (answer->granted - had < ask->least)
-		be_refused(claim, ask->least, answer, now);
+		be_refused(claim, ask->least, answer, again, now);
+	else
+		claim->spent_us = 0;
 	return CLAIM_HEARD;
 }
 

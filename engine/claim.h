@@ -36,6 +36,10 @@
  *           next: a node that got the last units need not ask again to learn that.
  *   CLAIM-8  What calls have cost beyond their holds is a debt of their window.  Units in hand pay it
  *           before an ask may have any.
+ *   CLAIM-9  Units that come back are looked for.  While nothing is left for any tenant, a tenant that
+ *           has less than its guarantee asks as often as others that are refused, and any other after
+ *           release_us, and then after twice as long each time.  If another claim of the node hears
+ *           that units are left, it asks at once.  (T2)
  *
  * Threads   Pure: one at a time for a claim.
  */
@@ -80,6 +84,8 @@ struct claim {
 	uint64_t refused;   /* the least that was, beyond what was in hand; 0: none */
 	bool shut;          /* nothing is granted, whatever the terms */
 	mono retry;         /* an ask for so much waits until then */
+	uint64_t
+	    spent_us; /* so long after nothing was left for any tenant; 0: some was */
 };
 
 void claim_init(struct claim *claim, const struct pool_ask *terms, uint32_t drift_ppm,
@@ -154,6 +160,9 @@ struct pool_ask claim_ask(struct claim *claim, bool present, uint64_t wants,
                           uint64_t least, mono now);
 enum claim_news claim_hear(struct claim *claim, const struct pool_ask *ask,
                            const struct pool_answer *answer, mono now);
+/* Units of the window are left: another claim of the node has heard so.  True: it was refused for
+ * want of them, and is no more.  CLAIM-9 */
+bool claim_learn_of_units(struct claim *claim, uint64_t window);
 /* No answer will come. */
 void claim_lost(struct claim *claim);
 

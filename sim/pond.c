@@ -392,6 +392,14 @@ static struct pond_stake *stake_of(struct pond_node *node,
 	return leaver->leaves && leaver->life == flight->life ? leaver : NULL;
 }
 
+/* CLAIM-9 */
+static void learn_of_units(const struct pond *pond, struct pond_node *node,
+                           const struct pool_answer *answer)
+{
+	for (uint32_t i = 0; i < pond->plan->tenant_count; i++)
+		(void)claim_learn_of_units(&node->stakes[i].claim, answer->window);
+}
+
 static void hear(struct pond *pond, const struct pond_flight *flight)
 {
 	struct pond_node *node = &pond->nodes[flight->node];
@@ -406,6 +414,8 @@ static void hear(struct pond *pond, const struct pond_flight *flight)
 	                  clock_of(pond, node));
 	if (news == CLAIM_WRONG)
 		fail(pond, "an answer was not believed"); /* POND-2 */
+	if (flight->answer.result == POOL_ANSWERED && flight->answer.free > 0)
+		learn_of_units(pond, node, &flight->answer);
 	if (news != CLAIM_EARLY && !stake->leaves)
 		serve_waits(pond, node, flight->tenant);
 }

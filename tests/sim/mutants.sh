@@ -558,6 +558,14 @@ mutant engine/claim.c 'idle units do not go back (FUND-3, CLAIM-5)' \
 	'units > 2 * kept)' 'units > 2 * kept + GALE_UNITS_MAX)' pools
 mutant engine/claim.c 'a node asks when nothing is left (CLAIM-5)' \
 	'look.asks = look.moved >= WORTH' 'look.asks = look.moved > GALE_UNITS_MAX' pools
+mutant engine/claim.c 'units that come back are looked for near the end alone (CLAIM-9)' \
+	'pause_us = 2 * present_us(claim);' 'pause_us = rest_us;' pools
+mutant engine/claim.c 'a tenant that lacks its guarantee is absent when units come back (CLAIM-9)' \
+	'if (!lacks_guarantee(claim, answer))' 'if (!lacks_guarantee(claim, answer) || again)' pools
+mutant engine/claim.c 'what a tenant tells the pool puts off its next ask (CLAIM-9)' \
+	'claim->retry = again ? retry : mono_earlier(claim->retry, retry);' 'claim->retry = retry;' pools
+mutant coordinator/fund_turn.c 'units that are left end no denial of another tenant (CLAIM-9)' \
+	'if (answer->free > 0)' 'if (answer->free > GALE_UNITS_MAX)' pools
 mutant engine/claim.c 'what is asked for again goes back first (CLAIM-5)' \
 	'keep_ns = greater(KEEP * tick_ns, 2 * ahead_ns);' 'keep_ns = KEEP * tick_ns;' pools
 mutant engine/alone.c 'a window of a fast clock is too short (ALONE-2)' \

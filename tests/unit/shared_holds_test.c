@@ -34,7 +34,12 @@ static struct node {
 	struct house house;
 	struct gale_budget *budget;
 	struct gale_tenant *tenant; /* of one name in both */
+	struct gale_tenant *other;  /* NULL: the test needs none */
 } nodes[NODES];
+
+#define GUARANTEE 300
+#define RELEASE_US (WINDOW_US / 4) /* a tenant is absent then at the latest */
+#define LOOK_US (RELEASE_US / 8)   /* at units that may lie idle */
 
 static void open_node(struct node *node)
 {
@@ -66,6 +71,8 @@ static int close_nodes(void **state)
 	(void)state;
 	for (int i = NODES; i-- > 0;) {
 		gale_tenant_close(nodes[i].tenant);
+		gale_tenant_close(nodes[i].other);
+		nodes[i].other = NULL;
 		gale_budget_close(nodes[i].budget);
 		well = house_close(&nodes[i].house) && well;
 	}
@@ -204,6 +211,78 @@ static void what_lies_idle_goes_back_to_the_pool(void **state)
 	be_idle();
 	assert_int_equal(counts_of(0).ahead, 0);
 	assert_int_equal(left_of(1), LIMIT - 1);
+}
+
+static void open_other(int node, uint64_t guarantee)
+{
+	struct gale_terms terms = { .weight = 1,
+		                    .name = "silver",
+		                    .guarantee = guarantee };
+
+	must(gale_tenant_open(nodes[node].budget, &terms, &nodes[node].other) ==
+	     GALE_ERR_OK);
+}
+
+static struct gale_answer other_asks(int node)
+{
+	return gale_tenant_wait(nodes[node].house.seat, nodes[node].other, 1, WITHIN);
+}
+
+/* How long it asks, again and again, until it is allowed. */
+static uint64_t until_other_is_allowed(int node)
+{
+	uint64_t us = 0;
+
+	while (other_asks(node).verdict != GALE_ALLOW) {
+		assert_true(us < WINDOW_US);
+		pass(WINDOW_US / 100);
+		us += WINDOW_US / 100;
+	}
+	return us;
+}
+
+/* A call held all that there is, and needed nothing: a tenant that was refused is not shut out until the
+ * window ends, in neither process.  CLAIM-9, T2 */
+static void what_goes_back_is_found_by_others_in_time(void **state)
+{
+	static const uint64_t guarantees[] = { 0, GUARANTEE };
+
+	(void)state;
+	for (int i = 0; i < 2 * NODES; i++) {
+		struct gale_tenant_held held;
+		int node = i % NODES;
+
+		open_other(node, guarantees[i / NODES]);
+		is_told(hold(0, LIMIT, &held), GALE_ALLOW, GALE_WHY_OWN);
+		is_told(other_asks(node), GALE_DENY, GALE_WHY_SPENT);
+		commit(0, &held, 0);
+		assert_true(until_other_is_allowed(node) <=
+		            (node == 0 ? 3 * LOOK_US : RELEASE_US + LOOK_US));
+		gale_tenant_close(nodes[node].other);
+		nodes[node].other = NULL;
+		pass_window();
+		pass_window(); /* it is absent */
+	}
+}
+
+/* However late that is, what comes back is kept for the guarantee of a tenant that asks.  T2 */
+static void what_goes_back_late_is_kept_for_a_guarantee(void **state)
+{
+	struct gale_tenant_held held;
+
+	(void)state;
+	open_other(1, GUARANTEE);
+	is_told(hold(0, LIMIT, &held), GALE_ALLOW, GALE_WHY_OWN);
+	for (int i = 0; i < 60; i++) {
+		is_told(other_asks(1), GALE_DENY, GALE_WHY_SPENT);
+		pass(WINDOW_US / 100);
+	}
+	commit(0, &held, 0);
+	for (int i = 0; i < 3; i++)
+		pass(LOOK_US);
+	assert_int_equal(counts_of(0).ahead, 0);
+	is_told(hold(0, LIMIT - GUARANTEE + 1, &held), GALE_DENY, GALE_WHY_OTHERS);
+	assert_true(until_other_is_allowed(1) <= RELEASE_US);
 }
 
 /* Each hold is one for the coordinator, however often it has grown. */
@@ -427,6 +506,8 @@ int main(void)
 		CASE(what_goes_back_ends_a_denial),
 		CASE(what_is_in_hand_is_held_whatever_was_refused),
 		CASE(what_lies_idle_goes_back_to_the_pool),
+		CASE(what_goes_back_is_found_by_others_in_time),
+		CASE(what_goes_back_late_is_kept_for_a_guarantee),
 		CASE(a_hold_that_grows_is_one_hold),
 		CASE(holds_of_two_nodes_do_not_pass_the_limit_together),
 		CASE(a_bound_above_the_limit_is_cut_to_it_and_says_so),
