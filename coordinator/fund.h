@@ -152,7 +152,7 @@ struct fund {
 		enum gale_why cut_off; /* why the store cannot be asked; RULE: it can */
 		mono failed;           /* when a call last said so */
 		mono answered;         /* when the store last said something */
-		bool disagrees;        /* of what length its windows are */
+		bool disagrees;        /* other nodes have other settings */
 		uint64_t guarantees;   /* of all nodes' tenants, as it said last */
 		struct fund_alone *alones;
 		struct fund_counts

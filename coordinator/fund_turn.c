@@ -385,15 +385,39 @@ static void take_answer(struct fund *fund, struct stake *stake, mono now,
 	stake_serve(stake, now, done);
 }
 
-static void say_result(struct fund *fund, uint64_t result)
+/* One is enough: where it is left out, release_us is a part of window_us. */
+static const char *other_setting(const struct pool_ask *ask,
+                                 const struct pool_answer *answer)
 {
+	if (ask->period_us != answer->period_us)
+		return "window_us";
+	if (ask->release_us != answer->release_us)
+		return "release_us";
+	return "protect_us";
+}
+
+static void say_disagrees(struct fund *fund, const struct pool_ask *ask,
+                          const struct pool_answer *answer)
+{
+	char line[128];
+
+	snprintf(line, sizeof(line),
+	         "other nodes have another %s: all need the same window_us, release_us "
+	         "and protect_us",
+	         other_setting(ask, answer));
+	fund->ops->say(fund, GALE_LEVEL_ERROR, line);
+}
+
+static void say_result(struct fund *fund, const struct pool_ask *ask,
+                       const struct pool_answer *answer)
+{
+	uint64_t result = answer->result;
+
 	if (result == fund->said)
 		return;
 	fund->said = result;
 	if (result == POOL_DISAGREES)
-		fund->ops->say(fund, GALE_LEVEL_ERROR,
-		               "other nodes have windows of another length: all need "
-		               "the same window_us");
+		say_disagrees(fund, ask, answer);
 	else if (result == POOL_FULL)
 		fund->ops->say(
 		    fund, GALE_LEVEL_ERROR,
@@ -546,7 +570,7 @@ void fund_hear(struct store_call *call, mono now)
 	stake_fill(stake, now);
 	lock_drop(&fund->lock);
 	if (call->result == STORE_DONE) {
-		say_result(fund, answer.result);
+		say_result(fund, &stake->claim_op.ask, &answer);
 		say_limit(fund, limit, answer.limit);
 		say_terms(stake, &answer);
 		say_guarantees(fund, limit, answer.guarantees);

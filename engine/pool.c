@@ -56,23 +56,50 @@ bool pool_ask_valid(const struct pool_ask *a)
 
 /* ---- Windows ---------------------------------------------------------------------- */
 
+/* A tenant must not be absent for one node while it is present for another: its guarantee would be
+ * lent meanwhile. */
+static bool agrees(const struct pool *pool, const struct pool_ask *ask)
+{
+	return pool->period_us == ask->period_us &&
+	       pool->release_us == ask->release_us &&
+	       pool->protect_us == ask->protect_us;
+}
+
 /* Units that are granted in a window of one length must not count in one of another length: so
  * these may not overlap. */
+static bool overlaps(const struct pool *pool, uint64_t start)
+{
+	return start < pool->window + pool->period_us;
+}
+
+/* Until a whole window has passed without an ask with the pool's settings: each of those opens the
+ * window that it comes in. */
+static uint64_t left_to(const struct pool *pool)
+{
+	return minus(pool->window + 2 * pool->period_us, pool->now_us);
+}
+
+static uint64_t start_of(const struct pool *pool, const struct pool_ask *ask)
+{
+	return pool->now_us - pool->now_us % ask->period_us;
+}
+
 enum pool_result pool_begin(struct pool *pool, const struct pool_ask *ask,
                             uint64_t now_us, bool *ret_turned)
 {
-	bool agrees = pool->period_us == ask->period_us;
 	uint64_t start;
 
 	*ret_turned = false;
 	pool->now_us = greater(pool->now_us, now_us);
-	start = pool->now_us - pool->now_us % ask->period_us;
-	if (!agrees && start < pool->window + pool->period_us)
-		return POOL_DISAGREES;
-	if (agrees && start == pool->window)
+	start = start_of(pool, ask);
+	if (!agrees(pool, ask) && (overlaps(pool, start) || left_to(pool) > 0))
+		return POOL_DISAGREES; /* POOL-6 */
+	if (agrees(pool, ask) && start == pool->window)
 		return POOL_ANSWERED;
 	*ret_turned = true;
 	pool->period_us = ask->period_us;
+	pool->release_us = ask->release_us;
+	pool->protect_us = ask->protect_us;
 	pool->window = start;
 	pool->used = pool->claims = 0;
 	return POOL_ANSWERED;
@@ -83,13 +110,30 @@ static uint64_t left_of(const struct pool *pool)
 	return minus(pool->window + pool->period_us, pool->now_us);
 }
 
-struct pool_answer pool_refusal(const struct pool *pool, enum pool_result result)
+/* At most a window of its own: the pool may be deleted meanwhile. */
+static uint64_t disagrees_for(const struct pool *pool, const struct pool_ask *ask)
 {
+	uint64_t start = start_of(pool, ask);
+
+	if (overlaps(pool, start))
+		return start + ask->period_us - pool->now_us;
+	return lesser(left_to(pool), ask->period_us);
+}
+
+struct pool_answer pool_refusal(const struct pool *pool, const struct pool_ask *ask,
+                                enum pool_result result)
+{
+	bool disagrees = result == POOL_DISAGREES;
+
 	return (struct pool_answer){ .result = result,
 		                     .window = pool->window,
 		                     .left_us = left_of(pool),
-		                     .retry_us = left_of(pool),
-		                     .limit = pool->limit };
+		                     .retry_us = disagrees ? disagrees_for(pool, ask)
+		                                           : left_of(pool),
+		                     .limit = pool->limit,
+		                     .period_us = pool->period_us,
+		                     .release_us = pool->release_us,
+		                     .protect_us = pool->protect_us };
 }
 
 /* Until when it is present, if it does not ask again. */
@@ -320,7 +364,7 @@ struct pool_answer pool_step(struct pool *pool, struct pool_tenant *tenants,
                              const struct pool_ask *ask, uint64_t not_before_us)
 {
 	struct pool_tenant *tenant = &tenants[self];
-	struct pool_answer answer = pool_refusal(pool, POOL_ANSWERED);
+	struct pool_answer answer = pool_refusal(pool, ask, POOL_ANSWERED);
 	uint64_t wants, needs, units, ceiling;
 	struct shares shares;
 	struct part part;

@@ -41,6 +41,9 @@
  *           change nothing.  (L6)
  *   POOL-5  Before not_before, where the store may have forgotten, nothing is granted.  A node
  *           that says what it had is believed.  (L12)
+ *   POOL-6  All asks of a window have one period, release and protection: the pool's.  An ask with
+ *           others is refused, until a whole window has passed without an ask with the pool's, and
+ *           the window of the ask begins after the last one of the pool.  (T2)
  *
  * A step costs O(tenants that are present), some five times each.
  *
@@ -67,8 +70,11 @@ struct pool {
 	uint64_t used;      /* in it: granted, and not given back */
 	uint64_t limit;     /* that was asked with last */
 	uint64_t claims;    /* that were granted something */
+	/* As its asks have them, like period_us. */
+	uint64_t release_us;
+	uint64_t protect_us;
 };
-#define POOL_WORDS 6
+#define POOL_WORDS 8
 
 struct pool_tenant {
 	uint64_t guarantee;
@@ -106,9 +112,9 @@ struct pool_ask {
 enum pool_result {
 	POOL_ANSWERED, /* .granted says how much there is */
 	POOL_QUIET, /* the store may have forgotten, and grants nothing for .retry_us */
-	POOL_DISAGREES, /* other nodes have windows of another length, until retry_us is over */
-	POOL_FULL,  /* it has as many tenants, or claims, as it can */
-	POOL_WRONG, /* the ask is not one */
+	POOL_DISAGREES, /* other nodes have another period, release or protection */
+	POOL_FULL,      /* it has as many tenants, or claims, as it can */
+	POOL_WRONG,     /* the ask is not one */
 };
 
 struct pool_answer {
@@ -127,8 +133,12 @@ struct pool_answer {
 	uint64_t weight;
 	/* Of all tenants that are present, as they are now.  Above the limit: not all can be kept. */
 	uint64_t guarantees;
+	/* Of the pool: what an ask needs to have. */
+	uint64_t period_us;
+	uint64_t release_us;
+	uint64_t protect_us;
 };
-#define POOL_ANSWER_WORDS 13
+#define POOL_ANSWER_WORDS 16
 
 bool pool_ask_valid(const struct pool_ask *ask);
 
@@ -136,7 +146,8 @@ bool pool_ask_valid(const struct pool_ask *ask);
 enum pool_result pool_begin(struct pool *pool, const struct pool_ask *ask,
                             uint64_t now_us, bool *ret_turned);
 /* The answer to a node that pool_begin has refused, or for which there is no room. */
-struct pool_answer pool_refusal(const struct pool *pool, enum pool_result result);
+struct pool_answer pool_refusal(const struct pool *pool, const struct pool_ask *ask,
+                                enum pool_result result);
 
 /* When a window has turned: does it still count, though it has not asked in this one? */
 bool pool_keeps(const struct pool *pool, const struct pool_ask *ask,

@@ -85,7 +85,7 @@ static struct pool_answer serve(struct pond *pond, const struct pond_flight *fli
 	must(pool_ask_valid(ask));
 	result = pool_begin(&pond->pool, ask, pond->now_us, &turned);
 	if (result != POOL_ANSWERED)
-		return pool_refusal(&pond->pool, result);
+		return pool_refusal(&pond->pool, ask, result);
 	if (turned)
 		drop_claims(pond, ask);
 	granted = claim->granted;

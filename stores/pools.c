@@ -296,7 +296,7 @@ static enum store_result claim_on(struct pools *pools, struct kept_pool *pool,
 
 	if (tenant == pool->count) {
 		if (tenant == POOL_TENANTS_MAX) {
-			claim->answer = pool_refusal(&pool->is, POOL_FULL);
+			claim->answer = pool_refusal(&pool->is, &claim->ask, POOL_FULL);
 			return STORE_DONE;
 		}
 		if (!has_place(pools, pool, 1, at))
@@ -333,7 +333,7 @@ enum store_result pools_claim(struct pools *pools, const uint8_t *name,
 	result = pool_begin(&pool->is, &claim->ask, now_us, &turned);
 	pool->over = mono_after(at, 2 * pool->is.period_us * 1000);
 	if (result != POOL_ANSWERED) {
-		claim->answer = pool_refusal(&pool->is, result);
+		claim->answer = pool_refusal(&pool->is, &claim->ask, result);
 		return STORE_DONE;
 	}
 	if (turned)

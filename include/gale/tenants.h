@@ -79,7 +79,7 @@ struct gale_budget_config {
 	uint32_t max_tenants;
 	enum gale_lending lending; /* with a store: GALE_LENT */
 	/* The budget is shared by all that open it with this name on this store.  They need
-	 * one window_us.  NULL: it counts in this process. */
+	 * one window_us, release_us and protect_us.  NULL: it counts in this process. */
 	struct gale_store *store;
 	/* From 1 to 64 bytes; also its name in metrics (docs/metrics.md).  NULL: no
 	 * name; a budget with a store needs one. */
@@ -167,7 +167,8 @@ static inline enum gale_err gale_tenant_set_terms(struct gale_tenant *tenant,
  *               GALE_WHY_TOO_MUCH    more than the limit or the cap
  *               GALE_WHY_FULL        with a store: too many tenants, or too many claims in
  *                                    this window (docs/tenants.md)
- *               GALE_WHY_CHANGED     with a store: another process has another window_us
+ *               GALE_WHY_CHANGED     with a store: other processes have another window_us,
+ *                                release_us or protect_us; the log says which
  *               GALE_WHY_QUARANTINE, GALE_WHY_CLOSED, GALE_WHY_BAD_ASK, ... as in rule.h
  *
  * The answer's limit is the tenant's share, and remaining the units that are left of it.  Both

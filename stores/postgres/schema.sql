@@ -320,6 +320,8 @@ CREATE UNLOGGED TABLE IF NOT EXISTS gale.pools (
 	used bigint NOT NULL DEFAULT 0,
 	"limit" bigint NOT NULL DEFAULT 0,
 	claims bigint NOT NULL DEFAULT 0,
+	release_us bigint NOT NULL DEFAULT 0,
+	protect_us bigint NOT NULL DEFAULT 0,
 	name bytea NOT NULL PRIMARY KEY
 ) WITH (
 	fillfactor = 50,
@@ -2351,18 +2353,20 @@ CREATE OR REPLACE FUNCTION gale.keep_pool(p gale.pools) RETURNS void
 LANGUAGE sql VOLATILE
 AS $$
 	UPDATE gale.pools SET period_us = p.period_us, now_us = p.now_us, window_us = p.window_us,
-		used = p.used, "limit" = p."limit", claims = p.claims
+		used = p.used, "limit" = p."limit", claims = p.claims, release_us = p.release_us,
+		protect_us = p.protect_us
 	WHERE name = p.name
 $$;
 
-CREATE OR REPLACE FUNCTION gale.refuse_claim(p gale.pools, result bigint) RETURNS bigint[]
+CREATE OR REPLACE FUNCTION gale.refuse_claim(p gale.pools, result bigint, retry bigint) RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
 	remains CONSTANT bigint := greatest(p.window_us + p.period_us - p.now_us, 0);
 BEGIN
 	PERFORM gale.keep_pool(p);
-	RETURN ARRAY[result, p.window_us, 0, remains, 0, 0, 0, remains, p."limit", 0, 0, 0, 0];
+	RETURN ARRAY[result, p.window_us, 0, remains, 0, 0, 0, retry, p."limit", 0, 0, 0, 0, p.period_us,
+		p.release_us, p.protect_us];
 END
 $$;
 
@@ -2422,6 +2426,7 @@ DECLARE
 	"from" CONSTANT bigint := ask[at + 1]; -- a node
 	before bigint;
 	start bigint;
+	agrees boolean;
 	t gale.tenants;
 	terms bigint[];
 	granted bigint;
@@ -2438,11 +2443,17 @@ BEGIN
 	-- pool_begin
 	p.now_us := greatest(p.now_us, "now");
 	start := p.now_us - p.now_us % ask[at + 3];
-	IF p.period_us <> ask[at + 3] AND start < p.window_us + p.period_us THEN
-		RETURN gale.refuse_claim(p, 2);
+	agrees := p.period_us = ask[at + 3] AND p.release_us = ask[at + 4] AND p.protect_us = ask[at + 5];
+	IF NOT agrees AND start < p.window_us + p.period_us THEN
+		RETURN gale.refuse_claim(p, 2, start + ask[at + 3] - p.now_us);
 	END IF;
-	IF p.period_us <> ask[at + 3] OR start <> p.window_us THEN
+	IF NOT agrees AND p.now_us < p.window_us + 2 * p.period_us THEN
+		RETURN gale.refuse_claim(p, 2, least(p.window_us + 2 * p.period_us - p.now_us, ask[at + 3]));
+	END IF;
+	IF NOT agrees OR start <> p.window_us THEN
 		p.period_us := ask[at + 3];
+		p.release_us := ask[at + 4];
+		p.protect_us := ask[at + 5];
 		p.window_us := start;
 		p.used := 0;
 		p.claims := 0;
@@ -2451,7 +2462,7 @@ BEGIN
 	SELECT * INTO t FROM gale.tenants AS k WHERE k.pool = p.name AND k.name = whose;
 	IF NOT FOUND THEN
 		IF (SELECT count(*) FROM gale.tenants AS k WHERE k.pool = p.name) >= 256 THEN
-			RETURN gale.refuse_claim(p, 3);
+			RETURN gale.refuse_claim(p, 3, greatest(p.window_us + p.period_us - p.now_us, 0));
 		END IF;
 		t := ROW(0, 0, 0, 0, 0, 0, p.name, whose)::gale.tenants;
 	END IF;
@@ -2517,7 +2528,8 @@ BEGIN
 			window_us = excluded.window_us, expires_us = excluded.expires_us;
 	END IF;
 	RETURN ARRAY[result, p.window_us, granted, greatest(p.window_us + p.period_us - p.now_us, 0), s.share,
-		t.used, greatest(ask[at + 2] - p.used, 0), retry, before] || terms || s.guarantees;
+		t.used, greatest(ask[at + 2] - p.used, 0), retry, before] || terms
+		|| ARRAY[s.guarantees, p.period_us, p.release_us, p.protect_us];
 END
 $$;
 

@@ -21,8 +21,9 @@
 -- of the time four looks find it.
 local PARTS, TENANTS_MAX, CLAIMS_MAX, PART = 1048576, 256, 65536, 8
 local ANSWERED, QUIET, DISAGREES, FULL, GARBLED = 0, 1, 2, 3, 5
-local POOL, CLAIM, ASK, ANSWER = '<dddddd', '<dd', '<' .. rep('d', 15), '<' .. rep('I8', 13)
-local NO_POOL, NO_TENANT, NO_CLAIM = rep('\0', 48), rep('\0', 48), rep('\0', 16)
+local POOL, TENANT, CLAIM = '<dddddddd', '<dddddd', '<dd'
+local ASK, ANSWER = '<' .. rep('d', 15), '<' .. rep('I8', 16)
+local NO_POOL, NO_TENANT, NO_CLAIM = rep('\0', 64), rep('\0', 48), rep('\0', 16)
 local max, min, floor, exact = math.max, math.min, math.floor, string.format
 
 local function div(a, b)
@@ -58,37 +59,43 @@ local function claim(key, claims, numbers, name)
 	local kept, tenants, count = nil, {}, 0
 	for i = 1, #found, 2 do
 		local field, bytes = found[i], found[i + 1]
-		if #bytes ~= 48 then return GARBLED end
-		if field == 'p' then
+		local is_pool = field == 'p'
+		if is_pool and #bytes == 48 then bytes = bytes .. pack('<dd', release, protect) end -- of before POOL-6
+		if #bytes ~= (is_pool and 64 or 48) then return GARBLED end
+		if is_pool then
 			kept = bytes
 		else
 			count = count + 1
-			tenants[sub(field, 2)] = { unpack(POOL, bytes) }
+			tenants[sub(field, 2)] = { unpack(TENANT, bytes) }
 		end
 	end
 
 	-- pool_begin
-	local length, instant, window, used, asked_with, claimed = unpack(POOL, kept or NO_POOL)
+	local length, instant, window, used, asked_with, claimed, releases, protects = unpack(POOL, kept or NO_POOL)
 	if not (instant <= LATEST) then return GARBLED end -- it may be no number
 	instant = max(instant, now)
 	local start = instant - fmod(instant, period)
-	local turned = length ~= period or start ~= window
+	local agrees = length == period and releases == release and protects == protect
+	local turned = not agrees or start ~= window
 	local function left()
 		return minus(window + length, instant)
 	end
-	local function refusal(result)
-		call('HSET', key, 'p', pack(POOL, length, instant, window, used, asked_with, claimed))
-		return pack(ANSWER, result, window, 0, left(), 0, 0, 0, left(), asked_with, 0, 0, 0, 0)
+	local function refusal(result, retry)
+		call('HSET', key, 'p', pack(POOL, length, instant, window, used, asked_with, claimed, releases, protects))
+		return pack(ANSWER, result, window, 0, left(), 0, 0, 0, retry, asked_with, 0, 0, 0, 0,
+			length, releases, protects)
 	end
-	if length ~= period and start < window + length then return refusal(DISAGREES) end
+	if not agrees and start < window + length then return refusal(DISAGREES, start + period - instant) end
+	local left_to = window + 2 * length - instant
+	if not agrees and left_to > 0 then return refusal(DISAGREES, min(left_to, period)) end
 	if turned then
-		length, window, used, claimed = period, start, 0, 0
+		length, releases, protects, window, used, claimed = period, release, protect, start, 0, 0
 		call('DEL', claims)
 		for its, t in pairs(tenants) do
 			if instant - t[4] < max(release, 2 * period) then -- pool_keeps
 				if t[6] > 0 then t[4] = window end
 				t[5], t[6] = 0, 0
-				call('HSET', key, 't' .. its, pack(POOL, t[1], t[2], t[3], t[4], t[5], t[6]))
+				call('HSET', key, 't' .. its, pack(TENANT, t[1], t[2], t[3], t[4], t[5], t[6]))
 			else
 				tenants[its], count = nil, count - 1
 				call('HDEL', key, 't' .. its)
@@ -97,8 +104,8 @@ local function claim(key, claims, numbers, name)
 	end
 	local self = tenants[name]
 	if not self then
-		if count >= TENANTS_MAX then return refusal(FULL) end
-		self = { unpack(POOL, NO_TENANT) }
+		if count >= TENANTS_MAX then return refusal(FULL, left()) end
+		self = { unpack(TENANT, NO_TENANT) }
 		tenants[name] = self
 	end
 	local field = pack('<d', node) .. name
@@ -187,8 +194,8 @@ local function claim(key, claims, numbers, name)
 		if units < needs then self[6] = 1 end
 	end
 
-	call('HSET', key, 'p', pack(POOL, length, instant, window, used, asked_with, claimed),
-		't' .. name, pack(POOL, self[1], self[2], self[3], self[4], self[5], self[6]))
+	call('HSET', key, 'p', pack(POOL, length, instant, window, used, asked_with, claimed, releases, protects),
+		't' .. name, pack(TENANT, self[1], self[2], self[3], self[4], self[5], self[6]))
 	if granted > 0 then call('HSET', claims, field, pack(CLAIM, granted, given)) end
 	if turned or granted > 0 and not own then
 		local forgotten = exact('%.0f', div(window + 3 * length, 1000) + 4000)
@@ -196,7 +203,7 @@ local function claim(key, claims, numbers, name)
 		call('PEXPIREAT', claims, forgotten)
 	end
 	return pack(ANSWER, result, window, granted, left(), share, self[5], minus(limit, used), retry, before,
-		guaranteed, capped, weighed, guarantees)
+		guaranteed, capped, weighed, guarantees, length, releases, protects)
 end
 
 local reply = { ARGV[1], now }

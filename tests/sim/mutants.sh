@@ -543,7 +543,17 @@ mutant engine/pool.c 'who has stopped asking is never absent (POOL-3)' \
 mutant engine/pool.c 'a store that forgot grants (POOL-5)' \
 	'if (not_before_us > pool->now_us) {' 'if (not_before_us > pool->now_us + POOL_TIME_MAX_US) {' pools
 mutant engine/pool.c 'windows of two lengths overlap' \
-	'if (!agrees && start < pool->window + pool->period_us)' 'if (!agrees && start < pool->window)' pools
+	'return start < pool->window + pool->period_us;' 'return start < pool->window;' pools
+mutant engine/pool.c 'who comes first in a window has the pool (POOL-6)' \
+	'|| left_to(pool) > 0))' '|| left_to(pool) > pool->period_us))' pools
+mutant engine/pool.c 'a node that lends sooner is not refused (POOL-6)' \
+	'pool->release_us == ask->release_us &&' '' pools
+mutant engine/pool.c 'a node that protects for longer is not refused (POOL-6)' \
+	'pool->protect_us == ask->protect_us;' 'true;' pools
+mutant engine/pool.c 'who is refused waits for the windows of the others' \
+	'return lesser(left_to(pool), ask->period_us);' 'return left_to(pool);' pools
+mutant coordinator/fund_turn.c 'the log names another setting' \
+	'if (ask->release_us != answer->release_us)' 'if (ask->release_us == answer->release_us)' pools
 mutant engine/claim.c 'units live until the window ends by a clock that is fast (CLAIM-1)' \
 	'claim->end = same ? mono_later(claim->end, end) : end; /* CLAIM-1 */' 'claim->end = same ? claim->turns : turns; (void)end;' pools
 mutant coordinator/stake.c 'a debt is paid last (CLAIM-8)' \
@@ -777,6 +787,10 @@ mutant stores/postgres/schema.sql 'units of a claim go back twice' \
 	'units := least(greatest(least(ask[at + 14], granted) - back, 0), t.used);' 'units := least(least(ask[at + 14], granted), t.used);' postgres-claims
 mutant stores/postgres/schema.sql 'a claim is granted what its tenant has used' \
 	'	spare := greatest(spare - t.used, 0);' '	spare := greatest(spare, 0);' postgres-claims
+mutant stores/postgres/schema.sql 'a node that lends sooner is not refused (POOL-6)' \
+	' AND p.release_us = ask[at + 4] AND p.protect_us' ' AND p.protect_us' postgres-claims
+mutant stores/postgres/schema.sql 'who comes first in a window has the pool (POOL-6)' \
+	'p.now_us < p.window_us + 2 * p.period_us THEN' 'p.now_us < p.window_us + p.period_us THEN' postgres-claims
 mutant stores/postgres/schema.sql 'a claim is told of in another window' \
 	'IF ask[at + 10] = p.window_us THEN -- hear' 'IF ask[at + 10] <= p.window_us THEN -- hear' postgres-claims
 mutant stores/redis/beat.lua 'a share that is granted is not reserved' \
@@ -791,6 +805,12 @@ mutant stores/redis/claim.lua 'units of a claim go back twice' \
 	'units = min(minus(min(back, granted), given), self[5])' 'units = min(min(back, granted), self[5])' redis-claims
 mutant stores/redis/claim.lua 'a claim is granted what its tenant has used' \
 	'minus(rest, others)), self[5])' 'minus(rest, others)), 0)' redis-claims
+mutant stores/redis/claim.lua 'a node that lends sooner is not refused (POOL-6)' \
+	'length == period and releases == release and' 'length == period and' redis-claims
+mutant stores/redis/claim.lua 'who comes first in a window has the pool (POOL-6)' \
+	'local left_to = window + 2 * length - instant' 'local left_to = window + length - instant' redis-claims
+mutant stores/redis/claim.lua 'a pool of before is garbled' \
+	'if is_pool and #bytes == 48 then' 'if is_pool and #bytes == 47 then' redis-claims
 mutant stores/redis/claim.lua 'a pool that may have been forgotten is not quiet' \
 	'	if not_before > instant then' '	if not_before > LATEST then' redis-claims
 mutant stores/redis/step.lua 'a lend that comes twice lends twice (LEASE-2)' \

@@ -126,7 +126,7 @@ static void expect_same_kept(struct claims *c)
 	expect_text(c,
 	            text_of(c,
 	                    "concat_ws(',', period_us, now_us, window_us, used, "
-	                    "\"limit\", claims)",
+	                    "\"limit\", claims, release_us, protect_us)",
 	                    "pools WHERE name"),
 	            text);
 	print_tenants(c, text);

@@ -239,6 +239,62 @@ static void what_is_no_pool_is_garbled(void)
 	}
 }
 
+static void hear(struct claims *c, const struct remote_job *job)
+{
+	struct remote_told told;
+	redisReply *reply = call(c, job, 1, &told);
+
+	expect(c, remote_explain_claim(&told, &c->claim) == STORE_DONE);
+	redis_reply_free(reply);
+}
+
+/* A pool of before POOL-6 has six words: the settings of the ask that comes first are its own. */
+static void a_pool_of_before_is_taken_on(void)
+{
+	const struct remote_bytes pool = text("test:{b00}pool:g"), p = text("p");
+	static struct claims_tally tally;
+	static struct claims c;
+	struct remote_job job;
+	redisReply *reply;
+
+	redis_talk_do(&talk, "FLUSHALL");
+	redis_talk_do(&talk, "SET test:{b00}generation one");
+	claims_open(&c, 1, NOW, &tally);
+	do
+		claims_draw(&c);
+	while (c.pool != &c.pools[0]);
+	c.claim.ask.had = c.claim.ask.back = 0;
+	c.claim.ask.more = c.claim.ask.least = 1;
+	job = (struct remote_job){ .verb = REMOTE_CLAIM,
+		                   .key = { c.pool->name.bytes, c.pool->name.len },
+		                   .claim = &c.claim };
+	hear(&c, &job);
+	must(redis_put_words(&talk.text,
+	                     (struct remote_bytes[]){ text("HGET"), pool, p }, 3));
+	redis_talk_send(&talk);
+	reply = redis_talk_hear(&talk);
+	expect(&c, reply->len == POOL_WORDS * sizeof(double));
+	must(redis_put_words(
+	    &talk.text,
+	    (struct remote_bytes[]){
+		text("HSET"), pool, p, { (const uint8_t *)reply->str, 48 } },
+	    4));
+	redis_talk_send(&talk);
+	redis_reply_free(redis_talk_hear(&talk));
+	redis_reply_free(reply);
+	for (int i = 0; i < 2; i++) {
+		c.claim.ask.release_us = 12345;
+		hear(&c, &job);
+		expect(&c, c.claim.answer.result == POOL_ANSWERED);
+		expect(&c, c.claim.answer.granted == 1 && c.claim.answer.used == 1);
+		expect(&c, c.claim.answer.release_us == 12345);
+	}
+	c.claim.ask.release_us++;
+	hear(&c, &job);
+	expect(&c, c.claim.answer.result == POOL_DISAGREES);
+	claims_close(&c);
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t seed = 1, steps = 10000;
@@ -259,6 +315,7 @@ int main(int argc, char **argv)
 	redis_talk_send(&talk);
 	redis_reply_free(redis_talk_hear(&talk));
 	what_is_no_pool_is_garbled();
+	a_pool_of_before_is_taken_on();
 	while (tally.asks < steps)
 		run_fleet(seed++, steps < STEPS_MOST ? steps : STEPS_MOST, &tally);
 	redis_talk_close(&user);

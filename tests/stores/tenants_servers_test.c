@@ -51,13 +51,14 @@ static struct gale_tenant *open_tenant(struct gale_budget *budget, const char *n
 
 /* Without tenants. */
 static void open_house_of(int which, struct node *node, uint64_t quarantine_us,
-                          uint64_t limit, uint64_t window_us)
+                          uint64_t limit, uint64_t window_us, uint64_t release_us)
 {
 	struct gale_config config = { .shards = 1, .log = &lines.log };
 	struct gale_store_config store = { .url = both.urls[which],
 		                           .quarantine_us = quarantine_us };
 	struct gale_budget_config budget = { .limit = limit,
 		                             .window_us = window_us,
+		                             .release_us = release_us,
 		                             .patience_us = WITHIN };
 	char name[16];
 
@@ -72,7 +73,7 @@ static void open_house_of(int which, struct node *node, uint64_t quarantine_us,
 
 static void open_house(int which, struct node *node, uint64_t quarantine_us)
 {
-	open_house_of(which, node, quarantine_us, LIMIT, GALE_DAYS(1));
+	open_house_of(which, node, quarantine_us, LIMIT, GALE_DAYS(1), 0);
 }
 
 static void open_node(int which, struct node *node, uint64_t quarantine_us)
@@ -257,31 +258,51 @@ static void guarantees_of_the_fleet_are_told(void **state)
 	on_both(guarantees_of_the_fleet_are_told_on);
 }
 
-/* L15: nodes of other limits and terms are told; one of other windows is refused, and told. */
-static void nodes_that_disagree_are_told_on(int which)
+static struct gale_answer answer_to(int node)
 {
 	struct gale_answer answer;
 
+	do
+		answer = ask(node, 0, 1);
+	while (is_slow(answer) || answer.why == GALE_WHY_QUARANTINE);
+	return answer;
+}
+
+/* POOL-6 */
+static void is_refused(int which, uint64_t window_us, uint64_t release_us,
+                       const char *setting)
+{
+	char line[64];
+
+	open_house_of(which, &nodes[2], 1, LIMIT, window_us, release_us);
+	nodes[2].tenants[0] = open_tenant(nodes[2].budget, "big", 2);
+	is_told(answer_to(2), GALE_DENY, GALE_WHY_CHANGED);
+	snprintf(line, sizeof(line), "other nodes have another %s", setting);
+	is_said(line);
+	gale_tenant_close(nodes[2].tenants[0]);
+	close_house(&nodes[2]);
+}
+
+/* L15: nodes of other limits and terms are told; one of other settings is refused, and told. */
+static void nodes_that_disagree_are_told_on(int which)
+{
 	budgets++;
 	lines.count = 0;
 	memset(lines.text, 0, sizeof(lines.text));
 	open_house(which, &nodes[0], /* quarantine_us= */ 1);
-	open_house_of(which, &nodes[1], 1, LIMIT / 2, GALE_DAYS(1));
-	open_house_of(which, &nodes[2], 1, LIMIT, GALE_HOURS(1));
-	for (int i = 0; i < NODES; i++)
+	open_house_of(which, &nodes[1], 1, LIMIT / 2, GALE_DAYS(1), 0);
+	for (int i = 0; i < 2; i++)
 		nodes[i].tenants[0] =
 		    open_tenant(nodes[i].budget, "big", (uint32_t)(2 + i));
 	for (int i = 0; i < 2; i++)
 		while (ask(i, 0, 1).verdict != GALE_ALLOW)
 			continue; /* it is new */
-	while (is_slow(answer = ask(2, 0, 1)) || answer.why == GALE_WHY_QUARANTINE)
-		continue;
-	is_told(answer, GALE_DENY, GALE_WHY_CHANGED);
+	is_refused(which, GALE_HOURS(1), 0, "window_us");
+	is_refused(which, GALE_DAYS(1), GALE_NEVER, "release_us");
 	is_said("another node has the limit 900, and this one 450");
 	is_said("tenant big: another node has weight 2, guarantee 0, no cap, and this "
 	        "one weight 3");
-	is_said("other nodes have windows of another length");
-	for (int i = 0; i < NODES; i++) {
+	for (int i = 0; i < 2; i++) {
 		gale_tenant_close(nodes[i].tenants[0]);
 		close_house(&nodes[i]);
 	}
@@ -291,6 +312,48 @@ static void nodes_that_disagree_are_told(void **state)
 {
 	(void)state;
 	on_both(nodes_that_disagree_are_told_on);
+}
+
+static void delete_pool(int which)
+{
+	char command[128];
+
+	if (which == 0) {
+		snprintf(command, sizeof(command),
+		         "EVAL "
+		         "return(redis.call('DEL',unpack(redis.call('KEYS','gale:{*}"
+		         "pool:b%u')))) 0",
+		         budgets);
+		redis_server_do(&both.redis, command);
+		return;
+	}
+	snprintf(command, sizeof(command), "DELETE FROM gale.pools WHERE name = 'b%u'",
+	         budgets);
+	both_servers_run_sql(&both, command);
+}
+
+/* A node with windows of a day has gone; those of the fleet have windows of a second. */
+static void a_pool_that_is_deleted_lets_other_settings_in_on(int which)
+{
+	budgets++;
+	open_house(which, &nodes[0], /* quarantine_us= */ 1);
+	nodes[0].tenants[0] = open_tenant(nodes[0].budget, "big", 2);
+	assert_int_equal(answer_to(0).verdict, GALE_ALLOW);
+	gale_tenant_close(nodes[0].tenants[0]);
+	close_house(&nodes[0]);
+	open_house_of(which, &nodes[1], 1, LIMIT, GALE_SECONDS(1), 0);
+	nodes[1].tenants[0] = open_tenant(nodes[1].budget, "big", 2);
+	is_told(answer_to(1), GALE_DENY, GALE_WHY_CHANGED);
+	delete_pool(which);
+	must(becomes_true(is_granted, &(int){ 1 }));
+	gale_tenant_close(nodes[1].tenants[0]);
+	close_house(&nodes[1]);
+}
+
+static void a_pool_that_is_deleted_lets_other_settings_in(void **state)
+{
+	(void)state;
+	on_both(a_pool_that_is_deleted_lets_other_settings_in_on);
 }
 
 static void forget(int which)
@@ -398,6 +461,7 @@ int main(void)
 		cmocka_unit_test(who_ends_gives_back),
 		cmocka_unit_test(guarantees_of_the_fleet_are_told),
 		cmocka_unit_test(nodes_that_disagree_are_told),
+		cmocka_unit_test(a_pool_that_is_deleted_lets_other_settings_in),
 		cmocka_unit_test(a_server_that_forgot_is_quiet),
 		cmocka_unit_test(a_server_that_is_away_grants_nothing),
 		cmocka_unit_test(a_hold_that_grows_alone_gives_back_what_was_lent),

@@ -108,8 +108,10 @@ static void move_clock(struct claims *c)
 	struct chance *chance = &c->chance;
 	uint64_t period_us = c->pool->terms.period_us;
 
+	c->has_waited = false;
 	switch (chance_below(chance, 60)) {
 	case 0:
+		c->has_waited = true;
 		c->now_us +=
 		    chance_below(chance, lesser_of(period_us, GALE_DAYS(30)) * 3);
 		break;
@@ -131,6 +133,25 @@ static void move_clock(struct claims *c)
 		c->not_before_us = c->now_us + chance_below(chance, period_us);
 }
 
+static void draw_other_settings(struct claims *c, struct pool_ask *ask)
+{
+	struct chance *chance = &c->chance;
+
+	switch (chance_below(chance, 3)) {
+	case 0:
+		ask->period_us = chance_one_in(chance, 2)
+		                     ? ask->period_us / 2 + 1
+		                     : lesser_of(2 * ask->period_us, POOL_TIME_MAX_US);
+		ask->protect_us = lesser_of(ask->protect_us, ask->period_us);
+		break;
+	case 1:
+		ask->release_us = chance_below(chance, 2 * ask->period_us);
+		break;
+	default:
+		ask->protect_us = chance_below(chance, ask->period_us + 1);
+	}
+}
+
 static void draw_terms(struct claims *c, struct pool_ask *ask)
 {
 	struct chance *chance = &c->chance;
@@ -140,10 +161,8 @@ static void draw_terms(struct claims *c, struct pool_ask *ask)
 		ask->limit = chance_between(
 		    chance, 1,
 		    2 * ask->limit < GALE_UNITS_MAX ? 2 * ask->limit : GALE_UNITS_MAX);
-	if (chance_one_in(chance, 200))
-		ask->period_us = ask->period_us / 2 + 1;
-	if (ask->protect_us > ask->period_us)
-		ask->protect_us = ask->period_us;
+	if (chance_one_in(chance, c->has_waited ? 3 : 100))
+		draw_other_settings(c, ask);
 	ask->weight = chance_one_in(chance, 4) ? chance_size(chance, POOL_WEIGHT_MAX)
 	                                       : 1 + c->tenant % 5;
 	ask->guarantee =
@@ -188,6 +207,23 @@ void claims_draw(struct claims *c)
 	must(pool_ask_valid(ask));
 }
 
+/* Later asks have the settings of the one that was answered. */
+static void take_over(struct claims *c, bool is_new)
+{
+	struct pool_ask *terms = &c->pool->terms;
+	const struct pool_ask *ask = &c->claim.ask;
+
+	if (c->claim.answer.result == POOL_DISAGREES ||
+	    (ask->period_us == terms->period_us &&
+	     ask->release_us == terms->release_us &&
+	     ask->protect_us == terms->protect_us))
+		return;
+	terms->period_us = ask->period_us;
+	terms->release_us = ask->release_us;
+	terms->protect_us = ask->protect_us;
+	c->tally->taken_over += !is_new;
+}
+
 void claims_serve(struct claims *c)
 {
 	const struct pool *before = claims_pool(c);
@@ -198,6 +234,7 @@ void claims_serve(struct claims *c)
 	must(pools_claim(c->pattern, c->pool->name.bytes, c->pool->name.len, &c->claim,
 	                 c->now_us, (mono){ 1 }, c->not_before_us) == STORE_DONE);
 	must(pools_valid(c->pattern));
+	take_over(c, window == 0);
 	c->tally->asks++;
 	c->tally->results[answer->result]++;
 	c->tally->turns += claims_pool(c)->window != window;
@@ -248,15 +285,16 @@ bool claims_tell_something(const struct claims_tally *t)
 		if (t->results[i] == 0)
 			return false;
 	return t->granted > 0 && t->refused > 0 && t->given_back > 0 && t->turns > 0 &&
-	       t->backward > 0;
+	       t->backward > 0 && t->taken_over > 0;
 }
 
 void claims_print(const struct claims_tally *t)
 {
 	printf("%" PRIu64 " asks: %" PRIu64 " answered, %" PRIu64 " quiet, %" PRIu64
 	       " disagree, %" PRIu64 " full; %" PRIu64 " granted, %" PRIu64
-	       " refused, %" PRIu64 " given back, %" PRIu64 " windows\n",
+	       " refused, %" PRIu64 " given back, %" PRIu64 " windows, %" PRIu64
+	       " taken over\n",
 	       t->asks, t->results[POOL_ANSWERED], t->results[POOL_QUIET],
 	       t->results[POOL_DISAGREES], t->results[POOL_FULL], t->granted,
-	       t->refused, t->given_back, t->turns);
+	       t->refused, t->given_back, t->turns, t->taken_over);
 }

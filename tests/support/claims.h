@@ -46,6 +46,7 @@ struct claims_tally {
 	uint64_t given_back;
 	uint64_t turns;
 	uint64_t backward;
+	uint64_t taken_over; /* pools, by who has other settings */
 };
 
 struct claims {
@@ -54,6 +55,7 @@ struct claims {
 	uint64_t step;
 	uint64_t now_us;
 	uint64_t not_before_us;
+	bool has_waited;   /* for so long that a window may have passed */
 	uint64_t newcomer; /* of the pool that has too many: one after the other */
 	struct pools *pattern;
 	struct claims_name tenants[CLAIMS_TENANTS]; /* the same names in all pools */

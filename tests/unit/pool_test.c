@@ -70,7 +70,7 @@ static struct pool_answer box_ask(struct box *box, size_t tenant, size_t node,
 	assert_true(pool_ask_valid(ask));
 	result = pool_begin(&box->pool, ask, now_us, &turned);
 	if (result != POOL_ANSWERED)
-		return pool_refusal(&box->pool, result);
+		return pool_refusal(&box->pool, ask, result);
 	if (turned)
 		drop_claims(box, ask);
 	return pool_step(&box->pool, box->tenants, TENANTS, tenant,
@@ -232,26 +232,130 @@ static void a_quantum_leaves_some_for_other_nodes(void **state)
 	assert_int_equal(box_ask(&box, 0, 3, &ask, NOON).granted, 0);
 }
 
-/* Windows of two lengths would overlap, and what was granted in one would count in no other. */
-static void windows_of_another_length_are_refused(void **state)
+static enum pool_result result_at(struct box *box, const struct pool_ask *ask,
+                                  uint64_t now_us)
 {
+	return (enum pool_result)box_ask(box, 0, 0, ask, now_us).result;
+}
+
+/* Windows of two lengths would overlap, and what was granted in one would count in no other.  A tenant
+ * that is absent for one node and present for another would lose its guarantee.  A node with other
+ * settings has the pool when a whole window has passed without an ask with those of the pool; that one
+ * of them comes first in a window is not enough.  POOL-6 */
+static void other_settings_are_refused_for_a_window(void **state)
+{
+	const struct pool_ask mine = terms_of(1000, 1);
+	struct pool_ask others[] = { mine, mine, mine, mine };
+	(void)state;
+
+	others[0].period_us = SECOND / 2;
+	others[1].period_us = 2 * SECOND;
+	others[2].release_us = SECOND / 50;
+	others[3].protect_us = 1;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		const struct pool_ask *other = &others[i];
+		struct box box = { 0 };
+
+		assert_int_equal(ask_for(&box, 0, 0, 1, 0, 1000), 1000);
+		for (uint64_t at = NOON; at < NOON + 4 * SECOND; at += SECOND) {
+			assert_int_equal(result_at(&box, other, at), POOL_DISAGREES);
+			assert_int_equal(result_at(&box, &mine, at), POOL_ANSWERED);
+			assert_int_equal(result_at(&box, other, at + SECOND - 1),
+			                 POOL_DISAGREES);
+		}
+		assert_int_equal(result_at(&box, other, NOON + 4 * SECOND),
+		                 POOL_DISAGREES);
+		assert_int_equal(result_at(&box, other, NOON + 5 * SECOND - 1),
+		                 POOL_DISAGREES);
+		assert_int_equal(result_at(&box, other, NOON + 5 * SECOND),
+		                 POOL_ANSWERED);
+		assert_int_equal(result_at(&box, &mine, NOON + 5 * SECOND),
+		                 POOL_DISAGREES);
+		assert_int_equal(result_at(&box, other, NOON + 5 * SECOND),
+		                 POOL_ANSWERED);
+	}
+}
+
+/* Units of the day's windows that were granted in windows of a second would not count in the day. */
+static void a_long_window_begins_after_the_short_ones(void **state)
+{
+	const uint64_t day_us = 86400 * SECOND,
+		       midnight = NOON - NOON % day_us + day_us;
+	const struct pool_ask mine = terms_of(1000, 1);
+	struct pool_ask ask = mine;
 	struct box box = { 0 };
-	struct pool_ask ask = terms_of(1000, 1);
 	struct pool_answer answer;
 	(void)state;
 
-	assert_int_equal(ask_for(&box, 0, 0, 1, 0, 1000), 1000);
-	ask.period_us = SECOND / 2;
-	ask.more = ask.least = 1;
-	answer = box_ask(&box, 0, 1, &ask, NOON + SECOND - 1);
+	assert_int_equal(ask_for(&box, 0, 0, 1, 0, 1), 1);
+	ask.period_us = day_us;
+	answer = box_ask(&box, 0, 1, &ask, NOON + 10 * SECOND);
+	assert_int_equal(answer.result, POOL_DISAGREES);
+	assert_int_equal(answer.retry_us, midnight - NOON - 10 * SECOND);
+	answer = box_ask(&box, 0, 1, &ask, midnight - 1);
 	assert_int_equal(answer.result, POOL_DISAGREES);
 	assert_int_equal(answer.retry_us, 1);
-	answer = box_ask(&box, 0, 1, &ask, NOON + SECOND);
-	assert_int_equal(answer.result, POOL_ANSWERED);
-	assert_int_equal(answer.granted, 1);
-	ask.period_us = SECOND;
-	assert_int_equal(box_ask(&box, 0, 0, &ask, NOON + SECOND).result,
+	assert_int_equal(result_at(&box, &ask, midnight), POOL_ANSWERED);
+	/* One of three seconds begins at NOON + 1, and the next one at NOON + 4. */
+	box = (struct box){ 0 };
+	ask.period_us = 3 * SECOND;
+	assert_int_equal((NOON + SECOND) % ask.period_us, 0);
+	assert_int_equal(result_at(&box, &mine, NOON + SECOND), POOL_ANSWERED);
+	answer = box_ask(&box, 0, 1, &ask, NOON + 3 * SECOND);
+	assert_int_equal(answer.result, POOL_DISAGREES);
+	assert_int_equal(answer.retry_us, SECOND);
+	assert_int_equal(result_at(&box, &ask, NOON + 4 * SECOND), POOL_ANSWERED);
+}
+
+/* A refused node asks once in each of its own windows, as the pool may have been deleted.  It is told
+ * what the pool has. */
+static void who_is_refused_asks_again_in_its_next_window(void **state)
+{
+	struct pool_ask ask = terms_of(1000, 1), other = ask;
+	struct box box = { 0 };
+	struct pool_answer answer;
+	(void)state;
+
+	ask.period_us = 86400 * SECOND;
+	ask.release_us = NEVER_US;
+	ask.protect_us = 7;
+	assert_int_equal(result_at(&box, &ask, NOON), POOL_ANSWERED);
+	answer = box_ask(&box, 0, 1, &other, NOON + 1);
+	assert_int_equal(answer.result, POOL_DISAGREES);
+	assert_int_equal(answer.retry_us, SECOND - 1);
+	assert_int_equal(answer.period_us, 86400 * SECOND);
+	assert_int_equal(answer.release_us, NEVER_US);
+	assert_int_equal(answer.protect_us, 7);
+	answer =
+	    box_ask(&box, 0, 1, &other, box.pool.window + 86400 * SECOND + SECOND / 2);
+	assert_int_equal(answer.result, POOL_DISAGREES);
+	assert_int_equal(answer.retry_us, SECOND);
+	other.period_us = 7 * SECOND;
+	answer = box_ask(&box, 0, 1, &other, box.pool.window + 2 * 86400 * SECOND - 1);
+	assert_int_equal(answer.result, POOL_DISAGREES);
+	assert_int_equal(answer.retry_us, 1);
+	box = (struct box){ 0 };
+	assert_int_equal(result_at(&box, &other, NOON + 2), POOL_ANSWERED);
+}
+
+/* A node for which a silent tenant is absent sooner would lend its guarantee.  POOL-6, T2 */
+static void another_release_takes_no_guarantee(void **state)
+{
+	struct pool_ask gold = terms_of(1000, 1), silver = gold;
+	struct box box = { 0 };
+	(void)state;
+
+	gold.present = silver.present = 1;
+	gold.release_us = NEVER_US;
+	gold.guarantee = 500;
+	gold.more = gold.least = 1;
+	assert_int_equal(box_ask(&box, 0, 0, &gold, NOON).granted, 1);
+	silver.release_us = SECOND / 50;
+	silver.more = silver.least = 900;
+	assert_int_equal(box_ask(&box, 1, 1, &silver, NOON + SECOND / 2).result,
 	                 POOL_DISAGREES);
+	gold = wanting(gold, &box, 1, 499, 499);
+	assert_int_equal(box_ask(&box, 0, 0, &gold, NOON + SECOND / 2).granted, 500);
 }
 
 /* While nodes have other limits a window admits at most the largest; each is told of the other. */
@@ -840,7 +944,10 @@ int main(void)
 		cmocka_unit_test(who_stops_asking_reserves_nothing),
 		cmocka_unit_test(who_was_refused_is_there_in_the_next_window),
 		cmocka_unit_test(a_quantum_leaves_some_for_other_nodes),
-		cmocka_unit_test(windows_of_another_length_are_refused),
+		cmocka_unit_test(other_settings_are_refused_for_a_window),
+		cmocka_unit_test(a_long_window_begins_after_the_short_ones),
+		cmocka_unit_test(who_is_refused_asks_again_in_its_next_window),
+		cmocka_unit_test(another_release_takes_no_guarantee),
 		cmocka_unit_test(limits_may_differ_and_it_is_told),
 		cmocka_unit_test(terms_may_differ_and_it_is_told),
 		cmocka_unit_test(guarantees_above_the_limit_are_told),

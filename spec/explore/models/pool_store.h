@@ -259,7 +259,9 @@ static inline void unpack(const long *c, const struct state *state,
 		                               .now_us = at,
 		                               .window = window_us(c, 0),
 		                               .used = state->used,
-		                               .limit = terms.limit } };
+		                               .limit = terms.limit,
+		                               .release_us = terms.release_us,
+		                               .protect_us = terms.protect_us } };
 	for (int i = 0; i < TENANTS; i++)
 		ret_words->tenants[i] =
 		    (struct pool_tenant){ .cap = terms.cap,
