@@ -122,10 +122,10 @@ struct gale_tenant {
 	struct gale_tenant *parent;   /* or NULL */
 	char name[GALE_NAME_MAX + 1]; /* "": it has none */
 	struct stake stake;           /* of one that is shared */
-	struct list
-	    held; /* in the runtime's list, under its lock: it was closed under holds */
 	/* Begun less settled: a word of each seat that has cells, and one of all others.  TENANT-9 */
 	_Atomic uint64_t *holds;
+	struct list
+	    held; /* in the runtime's list, under its lock: it was closed under holds */
 	alignas(WET_ALIGN) struct till till;
 
 	/* Under the budget's lock. */
