@@ -173,6 +173,13 @@ struct stake_counts {
 	uint64_t alone;   /* of these, while the store could not be asked */
 };
 
+/* Of a tenant, as nodes may give it. */
+struct stake_terms {
+	uint64_t guarantee;
+	uint64_t cap;
+	uint64_t weight; /* 0: none */
+};
+
 struct stake {
 	struct fund *fund;
 	struct till *till;
@@ -184,9 +191,8 @@ struct stake {
 	struct store_call call;
 	struct store_op op;
 	struct store_claim claim_op;
-	struct pool_ask asked_with; /* the last ask that is over */
-	struct pool_ask
-	    terms_said; /* its own, of which it was said that others differ */
+	struct stake_terms asked_with; /* in the last ask that is over */
+	struct stake_terms said;       /* its own: others' differ, as was said */
 
 	/* Under the fund's lock. */
 	struct {

@@ -442,13 +442,18 @@ static void say_limit(struct fund *fund, uint64_t mine, uint64_t other)
 	fund->ops->say(fund, GALE_LEVEL_INFO, line);
 }
 
-static bool are_same(const struct pool_ask *a, const struct pool_ask *b)
+static struct stake_terms terms_of(const struct pool_ask *ask)
+{
+	return (struct stake_terms){ ask->guarantee, ask->cap, ask->weight };
+}
+
+static bool are_same(const struct stake_terms *a, const struct stake_terms *b)
 {
 	return a->guarantee == b->guarantee && a->cap == b->cap &&
 	       a->weight == b->weight;
 }
 
-static void put_terms(char *ret_text, size_t size, const struct pool_ask *terms)
+static void put_terms(char *ret_text, size_t size, const struct stake_terms *terms)
 {
 	char cap[32] = "no cap";
 
@@ -461,18 +466,17 @@ static void put_terms(char *ret_text, size_t size, const struct pool_ask *terms)
 /* Once for the terms that this node gives the tenant.  Those that it gave it before are its own. */
 static void say_terms(struct stake *stake, const struct pool_answer *answer)
 {
-	const struct pool_ask *mine = &stake->claim_op.ask;
-	const struct pool_ask theirs = { .guarantee = answer->guarantee,
-		                         .cap = answer->cap,
-		                         .weight = answer->weight };
+	const struct stake_terms mine = terms_of(&stake->claim_op.ask);
+	const struct stake_terms theirs = { answer->guarantee, answer->cap,
+		                            answer->weight };
 	char line[STORE_TENANT_MAX + 256], other[96], own[96];
 
-	if (theirs.weight == 0 || are_same(&theirs, mine) ||
-	    are_same(&theirs, &stake->asked_with) || are_same(mine, &stake->terms_said))
+	if (theirs.weight == 0 || are_same(&theirs, &mine) ||
+	    are_same(&theirs, &stake->asked_with) || are_same(&mine, &stake->said))
 		return;
-	stake->terms_said = *mine;
+	stake->said = mine;
 	put_terms(other, sizeof(other), &theirs);
-	put_terms(own, sizeof(own), mine);
+	put_terms(own, sizeof(own), &mine);
 	snprintf(line, sizeof(line),
 	         "tenant %.*s: another node has %s, and this one %s",
 	         (int)stake->name_len, (const char *)stake->name, other, own);
@@ -575,7 +579,7 @@ void fund_hear(struct store_call *call, mono now)
 		say_terms(stake, &answer);
 		say_guarantees(fund, limit, answer.guarantees);
 	}
-	stake->asked_with = stake->claim_op.ask;
+	stake->asked_with = terms_of(&stake->claim_op.ask);
 	say_cut_off(fund, is_alone);
 	fund_tell_all(&done);
 	fund->due = mono_earlier(fund->due, now);
