@@ -61,10 +61,10 @@
  *             remains loads credit with acquire, then rest
  *             What the store had left is not of a window before that of the credit.  It is
  *             not of a later one by REST-1.
- *   unpinned  purse_unpin subtracts with release  ->  purse_kill swaps with acquire, and
- *             purse_kept_by loads with acquire
- *             What was read under a pin has been read, before it is freed.  What a call
- *             has put back is found, if its pin is gone.
+ *   unpinned  purse_unpin and purse_unpin_key subtract with release  ->  purse_kill swaps
+ *             with acquire
+ *             What was read under a pin has been read, before it is freed.  purse_kept_by is
+ *             relaxed: of a call that puts something back at that time it may say either.
  *   celled   the actor stores split with release  ->  purse_cells and local_cell load it
  *            with acquire
  *            The cells are there, and empty, not garbage.
@@ -367,9 +367,14 @@ static inline bool purse_pin(struct purse *purse)
 	return false; /* PURSE-3 */
 }
 
+static inline void purse_take_pin(struct purse *purse, uint32_t pin)
+{
+	(void)sub_release(&purse->pins, pin); /* unpinned */
+}
+
 static inline void purse_unpin(struct purse *purse)
 {
-	(void)sub_release(&purse->pins, 1); /* unpinned */
+	purse_take_pin(purse, 1);
 }
 
 /* The same for a handle of the key, which takes no units.  Calls that keep so many as to be taken for
@@ -386,7 +391,7 @@ static inline bool purse_pin_key(struct purse *purse)
 
 static inline void purse_unpin_key(struct purse *purse)
 {
-	(void)sub_release(&purse->pins, PURSE_KEY); /* unpinned */
+	purse_take_pin(purse, PURSE_KEY);
 }
 
 /* Says that a seat may have it at hand; false if it is dead already. PURSE-3 */
@@ -454,7 +459,7 @@ static inline bool purse_is_held(const struct purse *purse)
  * the actor, if it has a pin. */
 static inline uint32_t purse_kept_by(const struct purse *purse)
 {
-	return load_acquire(&purse->pins) % PURSE_KEY; /* unpinned */
+	return load_relaxed(&purse->pins) % PURSE_KEY;
 }
 
 /* May a seat have it at hand?  Of one that is dead: that is known for good. */
