@@ -68,10 +68,11 @@ void kept_pay(struct purse *purse, struct kept_clock *clock)
 	}
 }
 
-/* Was the purse made void by other rules only, if at all, since the units were taken? */
+/* Was the purse made void by other rules only, if at all, since the units were taken?  What an end
+ * of it was made for is read after kept_is_void has read it, too. */
 static bool is_of_key(struct kept_units kept)
 {
-	uint32_t dues = load_acquire(purse_dues(kept.purse)); /* wiped */
+	uint32_t dues = load_relaxed(purse_dues(kept.purse));
 	uint32_t since = dues / DUES_VOID - ((uint32_t)kept.voids & ~1u) + 1;
 
 	since &= UINT32_MAX / DUES_VOID;

@@ -217,10 +217,10 @@ GALE_API struct gale_answer gale_tenant_wait(struct gale_seat *seat,
  * idle.  If that window has ended, they are gone, and a commit changes no later window.
  *
  * If the call cost more than was held, the tenant owes the difference until the window ends.  It is
- * paid from the tenant's share before the tenant gets anything else (if the tenant has got tenants
- * of its own meanwhile, nothing is owed), so it takes nothing of what is reserved for others, and held
- * and used units never exceed the limit together.  With a store, what this process has in hand pays
- * first, as it was granted.  Committed units exceed the limit by the unpaid difference at most.
+ * paid from the tenant's share before the tenant, or a tenant below it, gets anything else: so it takes
+ * nothing of what is reserved for others, and held and used units never exceed the limit together.
+ * With a store, what this process has in hand pays first, as it was granted.  Committed units exceed the
+ * limit by the unpaid difference at most.
  *
  * A hold lives until it is settled, however long the call runs: it does not expire, and each one
  * that was allowed needs one commit.  Any thread may settle it, with the seat of that thread;

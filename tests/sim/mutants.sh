@@ -629,7 +629,7 @@ mutant coordinator/fund.c 'new terms wait until something lacks (FUND-11)' \
 mutant engine/pool.c 'guarantees of the absent count, too' \
 	'if (!is_present(pool, ask, tenant) && i != self)' 'shares->guarantees += is_present(pool, ask, tenant) ? 0 : tenant->guarantee; if (!is_present(pool, ask, tenant) && i != self)' pools
 mutant coordinator/fund_turn.c 'terms of before are taken for those of another node' \
-	'are_same(&theirs, &stake->asked_with)' 'are_same(&theirs, mine)' pools
+	'are_same(&theirs, &stake->asked_with)' 'are_same(&theirs, &mine)' pools
 mutant coordinator/due.h 'a turn that somebody wants is forgotten (DUE-1)' \
 	'while (word != 0 && !swap_if_relaxed' 'while (!swap_if_relaxed' funds
 mutant coordinator/stake.c 'an ask that waits wakes nobody (DUE-1)' \
