@@ -652,6 +652,15 @@ static void refuse(struct escrow *escrow, uint32_t number, uint64_t cost)
 		escrow->tenants[number].refused += more;
 }
 
+/* It, or a node above it.  ESCROW-5, TREE-6 */
+static bool owes(const struct escrow *escrow, uint32_t number)
+{
+	for (; escrow; number = escrow->place, escrow = escrow->above)
+		if (escrow->tenants[number].debt > 0)
+			return true;
+	return false;
+}
+
 bool escrow_ask_own(struct escrow *escrow, uint32_t number, uint64_t cost,
                     uint64_t now_us, struct escrow_answer *ret_answer)
 {
@@ -664,7 +673,7 @@ bool escrow_ask_own(struct escrow *escrow, uint32_t number, uint64_t cost,
 	if (tenant->debt > 0)
 		pay(escrow, number);
 	remaining = remaining_of(escrow, number);
-	is_own = tenant->debt == 0 && cost <= remaining;
+	is_own = cost <= remaining && !owes(escrow, number);
 	if (is_own) {
 		take(escrow, number, cost);
 		/* Of what a node keeps, and gives only for guarantees, less may be left. */

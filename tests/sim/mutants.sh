@@ -456,7 +456,9 @@ mutant engine/escrow.c 'a tenant that owes units is admitted (ESCROW-5)' \
 mutant engine/escrow.c 'a window that is over is debited (ESCROW-5)' \
 	'if (window != escrow->window || tenant->window != window)' 'if (window > escrow->window)' tenants
 mutant engine/escrow.c 'a user that owes units has what its node keeps (ESCROW-5)' \
-	'is_own = tenant->debt == 0 && cost <= remaining;' 'is_own = cost <= remaining;' tenants
+	'is_own = cost <= remaining && !owes(escrow, number);' 'is_own = cost <= remaining && (owes(escrow, number) || true);' tenants
+mutant engine/escrow.c 'a node owes units, and one below it has its share of the rest (TREE-6)' \
+	'if (escrow->tenants[number].debt > 0)' 'if (!escrow->tenants[number].below && escrow->tenants[number].debt > 0)' tenants
 mutant face/escrowed.c 'a purse stays that has too little for common asks (TENANT-10)' \
 	'	return cost > most_ahead(load_relaxed(&tenant->till.share)) &&' '	return cost > 0 &&' tenants
 mutant face/escrowed.c 'a purse of the window before stays (TENANT-10)' \

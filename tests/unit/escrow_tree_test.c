@@ -140,6 +140,33 @@ static void who_owes_units_gets_none_of_what_is_kept(void **state)
 	check(&world);
 }
 
+/* The same of a user below a node that owes: what is left of the share, beside what is kept, is not the
+ * user's.  TREE-6 */
+static void a_user_below_a_node_that_owes_gets_none_of_the_rest(void **state)
+{
+	const struct escrow_terms orgs[ORGS] = { { 100, 100, 1 }, plain(1), plain(1) };
+	struct escrow_tenant user;
+	struct world world;
+	struct escrow team;
+
+	(void)state;
+	open_world(&world, 1000, orgs);
+	assert_int_equal(
+	    add(&world.orgs[0], (struct escrow_terms){ 60, GALE_UNITS_MAX, 1 }),
+	    FAIR_GOOD);
+	escrow_init(&team, &world.root.set, &user, 1);
+	assert_true(escrow_hang(&team, &world.orgs[0], 0));
+	assert_int_equal(add(&team, plain(1)), FAIR_GOOD);
+	assert_true(escrow_ask(&team, 0, 1, world.now_us).admitted);
+	escrow_debit(&world.orgs[0], 0, 90, world.orgs[0].window);
+	assert_false(escrow_ask(&team, 0, 1, world.now_us).admitted);
+	assert_true(escrow_ask(&team, 0, 9, world.now_us).admitted);
+	assert_false(escrow_ask(&team, 0, 1, world.now_us).admitted);
+	assert_int_equal(escrow_used(&world.root, 0), 100);
+	assert_true(escrow_valid(&team));
+	check(&world);
+}
+
 /* TREE-3: a guarantee deep in the tree is there, though its organisation has used its share. */
 static void a_guarantee_below_is_there_whenever_it_is_asked_for(void **state)
 {
@@ -539,6 +566,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_level_is_parted_by_weight),
 		cmocka_unit_test(who_owes_units_gets_none_of_what_is_kept),
+		cmocka_unit_test(a_user_below_a_node_that_owes_gets_none_of_the_rest),
 		cmocka_unit_test(a_guarantee_below_is_there_whenever_it_is_asked_for),
 		cmocka_unit_test(an_ask_within_its_share_is_admitted_at_once),
 		cmocka_unit_test(a_node_is_present_while_something_below_it_asks),
