@@ -37,7 +37,7 @@ declare -A tests=(
 	[promises]=$(echo tests/sim/{requirements,units,bad_stores,bad_hosts}_test)
 	[groups]=$(echo tests/unit/{group,group_falls,group_limit,member,fleet}_test)
 	[learns]=$(echo tests/unit/{estimate,fleet_learns}_test)
-	[leases]=$(echo tests/unit/{lease,lend_ahead,memory_lend,value,borrow,overdue,ahead,sizer}_test)
+	[leases]=$(echo tests/unit/{lease,lend_ahead,memory_lend,value,borrow,overdue,ahead,sizer,mono}_test)
 	[serves]=tests/sim/service_test
 	[tenants]=$(echo tests/unit/{escrow,escrow_crowd,escrow_tree,tenants,tenant_holds,tenant_holds_lot}_test)
 	[pools]=$(echo tests/unit/{pool,pools,claim,shared,shared_holds,regions,fund,fund_told,alone}_test)
@@ -136,7 +136,7 @@ printf '| where | what | found |\n|---|---|---|\n'
 mutant engine/credit.h 'credit lives a tick longer' \
 	'credit_dies(word).ns > now.ns' 'credit_dies(word).ns + CREDIT_TICK_NS > now.ns'
 mutant engine/clock.h 'no allowance for the drift of the store (CLOCK-3)' \
-	'UINT64_C(2000000) * drift_ppm + slow - 1' 'UINT64_C(1000000) * drift_ppm + slow - 1'
+	'UINT64_C(2000000) * drift_ppm + slow - 1' 'UINT64_C(1000000) * drift_ppm + slow - 1' leases
 mutant engine/clock.h 'no allowance for drift' \
 	'mono_after(sent, us / 1000 * (1000000 - drift_ppm)' 'mono_after(sent, us / 1000 * (1000000 + 0 * drift_ppm)'
 mutant engine/lease.c 'all or nothing is lent' \
