@@ -64,7 +64,7 @@ static inline bool hold_may_grow(const struct held *held, uint64_t units)
 	return units <= CREDIT_UNITS_MAX - credit_units(held->word);
 }
 
-/* What it holds is worth nothing more: its window is over, or the key was reset. */
+/* Its units are spent: their window is over, or the key was reset. */
 static inline void hold_lose(struct held *held)
 {
 	held->past += credit_units(held->word);

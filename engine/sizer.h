@@ -119,8 +119,8 @@ bool sizing_valid(const struct sizing *sizing);
 uint64_t sizer_want(const struct sizing *sizing, const union sizer *sizer,
                     struct sizer_hedge *hedge, const struct sizer_view *view);
 
-/* What the window needs beyond what is in hand, as sizer_want says; GALE_NEVER: it is not known.  Only LEARNED
- * knows. */
+/* The units that the window needs beyond those in hand, as sizer_want says.  GALE_NEVER: not known; only
+ * LEARNED knows. */
 uint64_t sizer_need(const struct sizing *sizing, const union sizer *sizer,
                     const struct sizer_view *view);
 
